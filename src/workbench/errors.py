@@ -1,0 +1,28 @@
+"""The one error that users meet: what was wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class WorkbenchError(ValueError):
+    """Bad input or a broken contract, told in three parts.
+
+    Parameters
+    ----------
+    what : what was wrong, one sentence.
+    where : the file, line or field it was found in (``"params/tiny.yaml: grpo.lr"``).
+    fix : what the reader can do now.
+    """
+
+    def __init__(self, what: str, *, where: str | Path | None = None, fix: str | None = None):
+        self.what, self.where, self.fix = what, None if where is None else str(where), fix
+        message = f"{self.where}: {what}" if self.where else what
+        super().__init__(f"{message} -- {fix}" if fix else message)
+
+    def __reduce__(self):
+        return (_rebuild, (type(self), self.what, self.where, self.fix))
+
+
+def _rebuild(cls, what, where, fix):
+    return cls(what, where=where, fix=fix)

@@ -1,0 +1,43 @@
+"""What a method is: who is rolled out, what a trajectory earns, which token gets credit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, Sequence
+
+import numpy as np
+
+from ..agent.trajectory import Trajectory
+from ..questions.graph import Item
+
+
+@dataclass(slots=True)
+class Scores:
+    """Rewards of a batch: ``reward`` float64 [N] and its named ``parts``, each float64 [N].
+
+    ``parts`` always holds "outcome" (what the reward is before shaping), so that outcome
+    variance and reward variance are logged apart.
+    """
+
+    reward: np.ndarray
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+class Method(Protocol):
+    """One reward/credit method; composition, not inheritance."""
+
+    name: str
+
+    def score(self, items: Sequence[Item], trajectories: Sequence[Trajectory]) -> Scores:
+        """Per-trajectory rewards; ``items[i]`` is the question of ``trajectories[i]``."""
+
+    def advantages(
+        self, items: Sequence[Item], trajectories: Sequence[Trajectory], scores: Scores
+    ) -> list[np.ndarray]:
+        """float32 [T] per trajectory, aligned with its tokens; 0 off the generated mask."""
+
+    def plan(self, items: Sequence[Item], group_size: int) -> list[int]:
+        """Index into ``items`` for every rollout of the step; default: each G times in a row."""
+
+    def after_update(self, step: int) -> dict[str, float]:
+        """Work after an update (recalibrate, distil); returns metrics to log."""
