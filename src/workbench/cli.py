@@ -1,0 +1,110 @@
+"""``workbench ...``: the functions of the package from a shell.
+
+Imports stand inside the commands, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="A workbench for reinforcement learning of search agents.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+params_app = typer.Typer(help="Profiles and conditions.", no_args_is_help=True)
+corpus_app = typer.Typer(help="The corpus of a finished run.", no_args_is_help=True)
+app.add_typer(params_app, name="params")
+app.add_typer(corpus_app, name="corpus")
+
+ProfileOption = Annotated[
+    str, typer.Option("--profile", "-p", help="A name under params/profiles, or a YAML file.")
+]
+SetOption = Annotated[
+    list[str], typer.Option("--set", "-s", help="An override, e.g. grpo.steps=10; repeatable.")
+]
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def reproduce(
+    context: typer.Context,
+    profile: ProfileOption = "tiny",
+    cores: Annotated[int, typer.Option(help="Notebooks side by side.")] = 2,
+    overrides: SetOption = [],  # noqa: B006
+    stage: Annotated[list[str], typer.Option(help="Only this stage and its inputs.")] = [],  # noqa: B006
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would run.")] = False,
+) -> None:
+    """Run the notebook graph; what is up to date is not run again.
+
+    Further arguments go to Snakemake, e.g. --executor slurm --jobs 8.
+    """
+    from .workflow.reproduce import reproduce as run
+
+    extra = (["--dry-run"] if dry_run else []) + context.args
+    raise typer.Exit(run(profile, cores=cores, overrides=overrides, stages=stage, extra=extra))
+
+
+@app.command()
+def report(
+    profile: ProfileOption = "tiny",
+    out: Annotated[str, typer.Option(help="HTML file to write; default build/report-<profile>.")] = "",
+    overrides: SetOption = [],  # noqa: B006
+) -> None:
+    """Write the HTML report of a finished profile: figures, notebooks, run times."""
+    from .runs import project_root
+    from .workflow.reproduce import report as write
+
+    target = project_root() / (out or f"build/report-{profile}.html")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    raise typer.Exit(write(profile, str(target), overrides))
+
+
+@app.command()
+def notebooks() -> None:
+    """Copy the outputs of the smoke profile's executed notebooks into notebooks/."""
+    from .workflow.refresh import refresh_notebooks
+
+    for path in refresh_notebooks():
+        typer.echo(path)
+
+
+@params_app.command("show")
+def params_show(
+    profile: Annotated[str, typer.Argument(help="Profile name or file.")] = "tiny",
+    overrides: SetOption = [],  # noqa: B006
+) -> None:
+    """Print a resolved profile as YAML."""
+    from .params import dump_profile, load_profile
+
+    typer.echo(dump_profile(load_profile(profile, overrides)), nl=False)
+
+
+@params_app.command("check")
+def params_check() -> None:
+    """Validate every profile and the conditions that it names."""
+    from .params import load_profile, profile_names
+
+    for name in profile_names():
+        profile = load_profile(name)
+        for condition in profile.conditions:
+            profile.condition(condition)
+        typer.echo(f"{name}: {len(profile.conditions)} conditions, {len(profile.seeds)} seeds")
+
+
+def main() -> None:
+    """``app`` with errors told in one line instead of a traceback."""
+    from .errors import WorkbenchError
+
+    try:
+        app()
+    except WorkbenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

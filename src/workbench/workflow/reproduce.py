@@ -1,0 +1,90 @@
+"""Run the notebook graph with Snakemake: one command, resumable after any kill."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ..errors import WorkbenchError
+from ..params import Profile, load_profile
+from ..runs import MANIFEST, project_root, runs_root
+from .stages import stage
+
+
+def reproduce(
+    profile_name: str,
+    *,
+    cores: int = 2,
+    overrides: Sequence[str] = (),
+    stages: Sequence[str] = (),
+    extra: Sequence[str] = (),
+) -> int:
+    """Bring the runs of a profile up to date; Snakemake's exit status.
+
+    Parameters
+    ----------
+    cores : notebooks side by side, each with the profile's threads.
+    stages : make these only (and what they need) instead of the profile's stages.
+    extra : further Snakemake arguments (``["--dry-run"]``, ``["--executor", "slurm"]``).
+
+    Raises
+    ------
+    WorkbenchError
+        faults in the profile or the overrides, an unknown stage, or another ``reproduce`` of
+        the same profile that is still running.
+    """
+    profile = load_profile(profile_name, overrides)
+    targets = [
+        f"runs/{profile.name}/{name}/{key}/{MANIFEST}"
+        for name in stages
+        for key in stage(name).keys(profile)
+    ]
+    command = [
+        *snakemake(profile_name, overrides), "--cores", str(cores), "--rerun-incomplete", "--keep-going",
+        "--rerun-triggers", "mtime", "params", "input", "--scheduler", "greedy", "--nolock",
+        *extra, *targets,
+    ]  # fmt: skip
+    with _only_one(profile) as lock:
+        return subprocess.run(
+            command, cwd=project_root(), pass_fds=[lock], check=False
+        ).returncode
+
+
+def report(profile_name: str, target: str, overrides: Sequence[str] = ()) -> int:
+    """Write Snakemake's HTML report of a finished profile to ``target``."""
+    load_profile(profile_name, overrides)
+    command = [*snakemake(profile_name, overrides), "--report", target, "--nolock"]
+    return subprocess.run(command, cwd=project_root(), check=False).returncode
+
+
+def snakemake(profile_name: str, overrides: Sequence[str]) -> list[str]:
+    """The Snakemake command for a profile, without targets."""
+    return [
+        sys.executable, "-m", "snakemake", "--snakefile", str(project_root() / "Snakefile"),
+        "--config", f"profile={profile_name}", f"overrides={json.dumps(list(overrides))}",
+    ]  # fmt: skip
+
+
+@contextmanager
+def _only_one(profile: Profile) -> Iterator[int]:
+    """Hold the profile's lock.
+
+    It belongs to the open file, which Snakemake inherits: whatever is killed, the lock goes
+    exactly when the last process of the graph is gone, so nothing ever has to be unlocked.
+    """
+    path = runs_root() / profile.name / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WorkbenchError(
+                f"the profile {profile.name!r} is being reproduced already",
+                where=f"runs/{profile.name}",
+                fix="wait for it, or stop it",
+            ) from None
+        yield stream.fileno()

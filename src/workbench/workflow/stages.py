@@ -1,0 +1,126 @@
+"""The notebook graph: which notebook makes what, from which params and which other stages.
+
+This table is the one declaration.  The Snakefile turns it into rules, ``execute`` checks a
+run against it, and in a notebook ``open_run`` hands out exactly the params and inputs that
+are declared here, so that a dependency cannot be used without being declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import WorkbenchError
+from ..runs import project_root, runs_root, stable_hash
+from .sources import notebook_sources
+
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One notebook of the graph.
+
+    Attributes
+    ----------
+    name : the stage's folder under runs/<profile>/.
+    notebook : its file under notebooks/, without the suffix.
+    parts : parts of the profile it uses (``"grpo"``, ``"evaluation.draws"``).
+    upstream : stages whose outputs it reads.
+    files : committed files it reads, as globs from the project root.
+    per_condition : one run per condition of the profile instead of one named "main".
+    resume : the notebook continues a killed run from its work folder.
+    figures : it writes a folder ``figures`` that belongs in the report.
+    """
+
+    name: str
+    notebook: str
+    parts: tuple[str, ...]
+    upstream: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    per_condition: bool = False
+    resume: bool = False
+    figures: bool = False
+
+    @property
+    def path(self) -> Path:
+        return project_root() / "notebooks" / f"{self.notebook}.ipynb"
+
+    def keys(self, profile) -> tuple[str, ...]:
+        """Names of its runs under a profile."""
+        return tuple(profile.conditions) if self.per_condition else (MAIN,)
+
+    def check_key(self, profile, key: str) -> None:
+        """Raise unless the profile has this run."""
+        if key not in self.keys(profile):
+            raise WorkbenchError(
+                f"the stage {self.name!r} has no run {key!r}",
+                where=f"profile {profile.name}",
+                fix=f"one of {', '.join(self.keys(profile))}",
+            )
+
+    def params(self, profile, key: str) -> dict:
+        """The resolved settings it depends on, JSON-able: its parts, and its condition."""
+        settings = {part: profile.dump(part) for part in self.parts}
+        if self.per_condition:
+            settings["condition"] = profile.condition(key)
+        return settings
+
+    def settings_hash(self, profile, key: str) -> str:
+        """Stable hash of ``params``."""
+        return stable_hash(self.params(profile, key))
+
+    def upstream_runs(self, profile) -> dict[str, Path]:
+        """``"stage/key"`` -> run directory of everything it reads from other stages."""
+        return {
+            f"{name}/{key}": runs_root() / profile.name / name / key
+            for name in self.upstream
+            for key in stage(name).keys(profile)
+        }
+
+    def source_files(self) -> list[Path]:
+        """The package modules and committed files that its result depends on."""
+        root = project_root()
+        data = sorted(p for pattern in self.files for p in root.glob(pattern) if p.is_file())
+        return [*notebook_sources(self.path), *data]
+
+    def inputs(self, profile) -> dict[str, Path]:
+        """Everything it reads, by name: the notebook, sources, data files, upstream runs."""
+        root = project_root()
+        files = [self.path, *self.source_files()]
+        named = {p.relative_to(root).as_posix(): p for p in files}
+        return {**named, **self.upstream_runs(profile)}
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage(
+        "corpus",
+        "01_corpus_and_index",
+        parts=("corpus",),
+        files=("data/factbook/*",),
+    ),
+    Stage(
+        "questions",
+        "02_questions",
+        parts=("corpus", "questions"),
+        upstream=("corpus",),
+        files=("data/factbook/*",),
+    ),
+)
+
+
+def stage(name: str) -> Stage:
+    """The stage of that name.
+
+    Raises
+    ------
+    WorkbenchError
+        there is none.
+    """
+    for candidate in STAGES:
+        if candidate.name == name:
+            return candidate
+    known = ", ".join(s.name for s in STAGES)
+    raise WorkbenchError(f"no stage {name!r}", where="workflow/stages.py", fix=f"one of {known}")
+
+
