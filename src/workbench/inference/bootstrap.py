@@ -12,8 +12,8 @@ interval wherever they are computed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Iterator
 
 import numpy as np
 from pydantic import Field
@@ -95,7 +95,7 @@ def bootstrap_means(values, config: BootstrapConfig | None = None) -> list[Inter
 
 
 def hierarchical_bootstrap(values, config: BootstrapConfig | None = None) -> Interval:
-    """Seeds first, then questions inside each drawn seed (S1 Table 2 and §7.2.1, "Statistical unit").
+    """Seeds first, then questions inside each drawn seed (S1 Table 2, §7.2.1).
 
     Parameters
     ----------

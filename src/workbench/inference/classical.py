@@ -5,7 +5,7 @@ Thin doors to statsmodels and SciPy, so that every room gets the same variant.
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

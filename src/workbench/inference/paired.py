@@ -6,7 +6,7 @@ makes them; a training-seed column is named by the caller.
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
