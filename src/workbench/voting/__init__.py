@@ -1,0 +1,1 @@
+"""Voting over parallel rollouts: token sets, overlap and confidence weights, clusters, votes."""
