@@ -1,0 +1,48 @@
+"""The base policy's architecture: a small Llama, so that peft, vLLM and the probes take it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from ..config import Settings
+from ..seeding import seed_of
+
+
+class ModelConfig(Settings):
+    """Sizes of the decoder; embeddings are tied, head size is hidden_size / heads."""
+
+    hidden_size: int = Field(default=192, ge=8)
+    layers: int = Field(default=4, ge=1)
+    heads: int = Field(default=3, ge=1)
+    intermediate_size: int = Field(default=512, ge=8)
+    max_positions: int = Field(default=2048, ge=64)
+    rope_theta: float = Field(default=10_000.0, gt=0)
+
+
+def build_model(config: ModelConfig, vocabulary: int, pad: int, eos: int, seed: int):
+    """A freshly initialised LlamaForCausalLM in float32; the same weights for the same seed."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    state = torch.get_rng_state()
+    torch.manual_seed(seed_of("policy-init", seed))
+    try:
+        return LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=vocabulary,
+                hidden_size=config.hidden_size,
+                num_hidden_layers=config.layers,
+                num_attention_heads=config.heads,
+                num_key_value_heads=config.heads,
+                head_dim=config.hidden_size // config.heads,
+                intermediate_size=config.intermediate_size,
+                max_position_embeddings=config.max_positions,
+                rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
+                tie_word_embeddings=True,
+                pad_token_id=pad,
+                bos_token_id=None,
+                eos_token_id=eos,
+            )
+        )
+    finally:
+        torch.set_rng_state(state)

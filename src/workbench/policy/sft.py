@@ -1,0 +1,142 @@
+"""Trains the base policy on demonstrations: the loop, its settings and its log.
+
+Departures from a textbook loop: matrices are trained by Muon and the rest by AdamW; logits
+are computed at target positions only; the schedule counts steps, never seconds, so that the
+result does not depend on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from ..config import Settings
+from ..seeding import generator
+from .demonstrations import Demonstration, Demonstrator
+
+
+class SFTConfig(Settings):
+    """``tokens_per_step`` bounds the tokens of a step, padding excluded."""
+
+    steps: int = Field(default=3000, ge=1)
+    tokens_per_step: int = Field(default=4000, ge=64)
+    micro_tokens: int = Field(default=4096, ge=64)
+    lr_matrices: float = Field(default=0.02, gt=0)
+    lr_other: float = Field(default=3.0e-3, gt=0)
+    warmup_steps: int = Field(default=50, ge=0)
+    decay_from: float = Field(default=0.5, ge=0, le=1)
+    final_lr: float = Field(default=0.02, ge=0, le=1)
+    weight_decay: float = Field(default=0.0, ge=0)
+    grad_clip: float = Field(default=1.0, gt=0)
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SFTProgress:
+    """One logged step: mean target loss (nats), tokens read, learning-rate factor."""
+
+    step: int
+    loss: float
+    tokens: int
+    lr_factor: float
+
+
+def lr_factor(step: int, config: SFTConfig) -> float:
+    """Linear warm-up, constant, then linear decay to ``final_lr`` from ``decay_from`` on."""
+    if step < config.warmup_steps:
+        return (step + 1) / config.warmup_steps
+    start = config.decay_from * config.steps
+    if step < start:
+        return 1.0
+    return 1.0 - (1.0 - config.final_lr) * (step - start) / max(1.0, config.steps - start)
+
+
+def step_batches(demonstrator: Demonstrator, config: SFTConfig) -> Iterator[list[Demonstration]]:
+    """The demonstrations of each step: its share of the statements, then the mixture."""
+    queue = [i for i in demonstrator.single for _ in range(i.exposures)]
+    generator("statements", config.seed).shuffle(queue)
+    easy_until = demonstrator.config.easy_share * config.steps
+    for step in range(config.steps):
+        rng = generator("demonstrations", config.seed, step)
+        first, last = (len(queue) * s // config.steps for s in (step, step + 1))
+        batch = [demonstrator.statement(item, rng) for item in queue[first:last]]
+        used = sum(len(d.tokens) for d in batch)
+        while used < config.tokens_per_step:
+            easy = step < easy_until and rng.random() < 0.8
+            batch.append(demonstrator.draw(rng, easy))
+            used += len(batch[-1].tokens)
+        yield batch
+
+
+def micro_batches(batch: list[Demonstration], limit: int) -> Iterator[list[Demonstration]]:
+    """Sequences of similar length together, at most ``limit`` tokens with padding each."""
+    part: list[Demonstration] = []
+    for d in sorted(batch, key=lambda d: len(d.tokens)):
+        if part and len(d.tokens) * (len(part) + 1) > limit:
+            yield part
+            part = []
+        part.append(d)
+    if part:
+        yield part
+
+
+def target_loss(model, part: list[Demonstration], pad: int, dtype=None):
+    """Summed cross-entropy (nats) of the target tokens of a padded micro-batch."""
+    import torch
+    import torch.nn.functional as F
+
+    length = max(len(d.tokens) for d in part)
+    tokens = np.full((len(part), length), pad, dtype=np.int64)
+    mask = np.zeros((len(part), length), dtype=bool)
+    for row, d in enumerate(part):
+        tokens[row, : len(d.tokens)] = d.tokens
+        mask[row, : len(d.mask)] = d.mask
+    ids, targets = torch.from_numpy(tokens), torch.from_numpy(mask[:, 1:])
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bfloat16"):
+        # right padding: causal attention alone keeps padding out of every target
+        hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
+        logits = model.lm_head(hidden[targets]).float()
+    return F.cross_entropy(logits, ids[:, 1:][targets], reduction="sum")
+
+
+def train(
+    model,
+    demonstrator: Demonstrator,
+    config: SFTConfig,
+    on_step: Callable[[SFTProgress], None] = lambda progress: None,
+) -> None:
+    """Train ``model`` in place; ``on_step`` sees every step."""
+    import torch
+
+    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
+    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
+    optimisers = [
+        torch.optim.Muon(matrices, lr=config.lr_matrices, weight_decay=config.weight_decay),
+        torch.optim.AdamW(
+            others, lr=config.lr_other, betas=(0.9, 0.98), weight_decay=config.weight_decay
+        ),
+    ]
+    bases = (config.lr_matrices, config.lr_other)
+    pad = model.config.pad_token_id
+    model.train()
+    for step, batch in enumerate(step_batches(demonstrator, config)):
+        targets = sum(int(d.mask[1:].sum()) for d in batch)
+        total = 0.0
+        for part in micro_batches(batch, config.micro_tokens):
+            loss = target_loss(model, part, pad, config.dtype)
+            (loss / targets).backward()
+            total += loss.item()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
+        factor = lr_factor(step, config)
+        for optimiser, base in zip(optimisers, bases, strict=True):
+            for group in optimiser.param_groups:
+                group["lr"] = base * factor
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+        on_step(SFTProgress(step, total / targets, sum(len(d.tokens) for d in batch), factor))
+    model.eval()

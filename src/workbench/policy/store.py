@@ -1,0 +1,93 @@
+"""The committed policy: weights, tokenizer and the hash that says they are the right ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ..errors import WorkbenchError
+
+COMMITTED = Path(__file__).resolve().parents[3] / "data" / "policy"
+WEIGHTS, MANIFEST = "model.safetensors", "manifest.json"
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def save_policy(folder: Path | str, model, tokenizer, recipe: dict) -> str:
+    """Write a policy folder, complete or not at all; returns the weights' SHA-256.
+
+    ``recipe`` (settings, hashes of corpus and questions, seed) goes into ``manifest.json``.
+    Files of the folder that a policy does not consist of (its log, its card) are kept.
+    """
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=folder.name) as temporary:
+        part = Path(temporary) / "policy"
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        digest = file_hash(part / WEIGHTS)
+        manifest = {"weights_sha256": digest, "recipe": recipe}
+        (part / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+        if folder.exists():
+            for kept in folder.iterdir():
+                if not (part / kept.name).exists():
+                    shutil.move(kept, part / kept.name)
+            shutil.rmtree(folder)
+        os.replace(part, folder)
+    return digest
+
+
+def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
+    """``(model, tokenizer)`` of a policy folder or a hub id, the model in eval mode.
+
+    ``dtype`` is "float32" or "bfloat16". A folder with a ``manifest.json`` must hold the
+    weights that its manifest names.
+
+    Raises
+    ------
+    WorkbenchError
+        a file is missing or the weights' hash is another one.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    local = Path(folder)
+    if local.is_dir() and (local / MANIFEST).is_file():
+        check_weights(local)
+    elif local.is_absolute() or not str(folder).count("/"):
+        if not (local / "config.json").is_file():
+            raise WorkbenchError(
+                "no policy here",
+                where=folder,
+                fix="run make policy, or name a folder in the transformers layout",
+            )
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return model.eval(), tokenizer
+
+
+def check_weights(folder: Path) -> str:
+    """Compare the weights' hash with the manifest; returns it."""
+    manifest, weights = folder / MANIFEST, folder / WEIGHTS
+    if not weights.is_file():
+        raise WorkbenchError("the weights are missing", where=weights, fix="run make policy")
+    try:
+        expected = json.loads(manifest.read_text())["weights_sha256"]
+    except (json.JSONDecodeError, KeyError) as error:
+        raise WorkbenchError(f"not a policy manifest: {error!r}", where=manifest) from error
+    found = file_hash(weights)
+    if found != expected:
+        raise WorkbenchError(
+            f"the weights hash to {found[:12]}, the manifest says {expected[:12]}",
+            where=weights,
+            fix="restore data/policy from version control, or rebuild it with make policy",
+        )
+    return found
