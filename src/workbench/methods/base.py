@@ -8,6 +8,7 @@ from typing import Protocol, Sequence
 import numpy as np
 
 from ..agent.trajectory import Trajectory
+from ..config import Settings
 from ..questions.graph import Item
 
 
@@ -24,9 +25,13 @@ class Scores:
 
 
 class Method(Protocol):
-    """One reward/credit method; composition, not inheritance."""
+    """One reward/credit method; composition, not inheritance.
+
+    ``params`` are the settings it was built with: part of the identity of a training run.
+    """
 
     name: str
+    params: Settings
 
     def score(self, items: Sequence[Item], trajectories: Sequence[Trajectory]) -> Scores:
         """Per-trajectory rewards; ``items[i]`` is the question of ``trajectories[i]``."""
