@@ -92,3 +92,14 @@ def test_unmatched_questions_are_refused_and_named():
         )
     with pytest.raises(WorkbenchError, match="no column 'f1'"):
         paired_differences(ours, base, ["f1"])
+
+
+def test_means_over_seeds_resample_the_seeds():
+    rows = [("a", 1, 1.0), ("b", 1, 1.0), ("a", 2, 0.0), ("b", 2, 0.0), ("c", 1, 1.0)]
+    data = frame(rows, ("item_id", "seed", "em"))
+    row = mean_intervals(data, ["em"], seed="seed", config=FEW).iloc[0]
+    expected = hierarchical_bootstrap([[1.0, 1.0], [0.0, 0.0]], FEW)
+    assert (row["value"], row["low"], row["high"]) == (0.5, expected.low, expected.high)
+    assert (row["n"], row["seeds"]) == (2, 2), "c lacks a seed"
+    one = mean_intervals(data[data["seed"] == 1], ["em"], seed="seed", config=FEW).iloc[0]
+    assert (one["value"], one["seeds"], one["n"]) == (1.0, 1, 3)

@@ -95,15 +95,10 @@ def test_the_order_of_the_rollouts_changes_nothing(ballots, random):
 @given(BALLOTS, st.sampled_from([0.25, 3.0, 1e-3, 1e6]))
 def test_the_scale_of_the_weights_changes_nothing(ballots, scale):
     answers, weights = zip(*ballots)
-    plain, scaled = (
-        weighted_vote(answers, weights),
-        weighted_vote(answers, [scale * w for w in weights]),
-    )
-    assert (plain.answer, plain.tied, plain.decided_by) == (
-        scaled.answer,
-        scaled.tied,
-        scaled.decided_by,
-    )
+    plain = weighted_vote(answers, weights)
+    scaled = weighted_vote(answers, [scale * w for w in weights])
+    assert (plain.answer, plain.tied) == (scaled.answer, scaled.tied)
+    assert plain.decided_by == scaled.decided_by
 
 
 @given(BALLOTS)

@@ -70,7 +70,7 @@ def evaluate(
 
     Raises
     ------
-    WorkbenchError : a trajectory of an unknown item, two items of one id, a question without answer,
+    WorkbenchError : a trajectory of an unknown item, two items of one id, no accepted answer,
         or more than ``expected`` rollouts of an item.
     """
     by_id: dict[str, Item] = {}

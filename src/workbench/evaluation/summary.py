@@ -35,11 +35,13 @@ def summarise(
     frame: pd.DataFrame,
     by: Sequence[str] = (),
     metrics: Sequence[str] = SUMMARY_METRICS,
+    seed: str | None = None,
     config: BootstrapConfig | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric with its bootstrap interval over questions.
 
-    Samples of a question are averaged first.  Missing and truncated rollouts are in the
+    Samples of a question are averaged first; with ``seed``, the column of the training seed,
+    seeds are resampled as well.  Missing and truncated rollouts are in the
     frame with score 0, so they count in the denominator of EM, F1, inclusion and validity.
 
     Returns
@@ -47,7 +49,7 @@ def summarise(
     One row per group of ``by`` and metric: value, low, high, n (questions), seeds, p (of a
     zero mean) and ``rollouts`` (rows of the group).
     """
-    table = mean_intervals(frame, metrics, by, config)
+    table = mean_intervals(frame, metrics, by, seed, config)
     if not by:
         return table.assign(rollouts=len(frame))
     sizes = frame.groupby(list(by), observed=True, dropna=False).size().rename("rollouts")
@@ -68,6 +70,7 @@ def exposure_curve(
     frame: pd.DataFrame,
     metric: str = "em",
     by: Sequence[str] = (),
+    seed: str | None = None,
     config: BootstrapConfig | None = None,
 ) -> pd.DataFrame:
     """``metric`` by how often the base policy's training showed the fact.
@@ -77,7 +80,7 @@ def exposure_curve(
     value, low, high, n; bins without questions are left out.
     """
     binned = frame.assign(exposure_bin=exposure_bin(frame["exposures"]))
-    return summarise(binned, [*by, "exposure_bin"], [metric], config)
+    return summarise(binned, [*by, "exposure_bin"], [metric], seed, config)
 
 
 def group_shares(

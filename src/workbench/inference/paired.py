@@ -48,25 +48,25 @@ def mean_intervals(
     frame: pd.DataFrame,
     metrics: Sequence[str],
     by: Sequence[str] = (),
+    seed: str | None = None,
     config: BootstrapConfig | None = None,
 ) -> pd.DataFrame:
     """One row per group of ``by`` and metric: value, low, high, n (questions), seeds, p.
 
-    A question whose metric is NaN throughout is left out of that metric and of its n; a group
-    with no value at all keeps its row with n = 0 and NaN.
+    A question whose metric is NaN throughout (in any seed) is left out of that metric and of
+    its n; a group with no value at all keeps its row with n = 0 and NaN.
+
+    Parameters
+    ----------
+    seed : column of the training seed; where a group has several, they are resampled too.
     """
     rows = []
     for key, part in _groups(frame, by):
-        means = question_means(part, metrics)
-        results: dict[str, Interval] = {}
-        for names in _same_rows(means):
-            kept = means[names].dropna()
-            found = (
-                bootstrap_means(kept.to_numpy(), config)
-                if len(kept)
-                else [Interval(np.nan, np.nan, np.nan, 0)] * len(names)
-            )
-            results.update(zip(names, found, strict=True))
+        if seed is not None and part[seed].nunique() > 1:
+            tables = {m: _by_seed(part, m, seed).dropna() for m in metrics}
+            results = {m: _seeds_interval(tables[m], config) for m in metrics}
+        else:
+            results = _intervals(question_means(part, metrics), config)
         rows += [{**key, "metric": m, **interval_row(results[m])} for m in metrics]
     return pd.DataFrame(rows, columns=[*by, "metric", *INTERVAL_COLUMNS])
 
@@ -144,6 +144,25 @@ def _groups(frame: pd.DataFrame, by: Sequence[str]):
         return
     for values, part in frame.groupby(list(by), sort=True, observed=True, dropna=False):
         yield dict(zip(by, values, strict=True)), part
+
+
+def _seeds_interval(table: pd.DataFrame, config: BootstrapConfig | None) -> Interval:
+    if table.empty:
+        return Interval(np.nan, np.nan, np.nan, 0, table.shape[1])
+    return hierarchical_bootstrap(table.to_numpy().T, config)
+
+
+def _intervals(means: pd.DataFrame, config: BootstrapConfig | None) -> dict[str, Interval]:
+    results: dict[str, Interval] = {}
+    for names in _same_rows(means):
+        kept = means[names].dropna()
+        found = (
+            bootstrap_means(kept.to_numpy(), config)
+            if len(kept)
+            else [Interval(np.nan, np.nan, np.nan, 0)] * len(names)
+        )
+        results.update(zip(names, found, strict=True))
+    return results
 
 
 def _same_rows(means: pd.DataFrame) -> list[list[str]]:
