@@ -51,7 +51,7 @@ def reproduce(
 @app.command()
 def report(
     profile: ProfileOption = "tiny",
-    out: Annotated[str, typer.Option(help="HTML file to write; default build/report-<profile>.")] = "",
+    out: Annotated[str, typer.Option(help="HTML file; default in build/.")] = "",
     overrides: SetOption = [],  # noqa: B006
 ) -> None:
     """Write the HTML report of a finished profile: figures, notebooks, run times."""

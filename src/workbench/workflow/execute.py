@@ -63,7 +63,7 @@ def _papermill(source: Path, target: Path, parameters: dict) -> None:
 
     try:
         papermill.execute_notebook(
-            str(source), str(target), parameters, kernel_name="python3",
+            str(source), str(target), parameters, kernel_name="python3", language="python",
             cwd=str(source.parent), progress_bar=False, extra_arguments=["--log-level=ERROR"],
         )  # fmt: skip
     except PapermillExecutionError as error:

@@ -44,8 +44,8 @@ def reproduce(
         for key in stage(name).keys(profile)
     ]
     command = [
-        *snakemake(profile_name, overrides), "--cores", str(cores), "--rerun-incomplete", "--keep-going",
-        "--rerun-triggers", "mtime", "params", "input", "--scheduler", "greedy", "--nolock",
+        *snakemake(profile_name, overrides), "--cores", str(cores), "--keep-going",
+        "--rerun-incomplete", "--rerun-triggers", "mtime", "params", "input", "--scheduler", "greedy", "--nolock",
         *extra, *targets,
     ]  # fmt: skip
     with _only_one(profile) as lock:

@@ -1,0 +1,96 @@
+"""What reruns, what resumes, and what a failure leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from workbench.runs import NOTEBOOK
+
+ALL = {"first/main", "second/red", "second/blue", "third/main"}
+
+
+def test_finished_graph_is_up_to_date(finished):
+    assert finished.would_run() == set()
+    text = (finished.folder("third/main") / "out.txt").read_text()
+    assert text == "a 100 red resumed=False\na 100 blue resumed=False"
+    for name in ALL:
+        log = (finished.folder(name) / "run.log").read_text()
+        assert "started" in log and "complete" in log
+        assert (finished.folder(name) / NOTEBOOK).is_file()
+        assert finished.folder(name).with_suffix(".ipynb").is_file()
+
+
+def test_a_param_reruns_what_depends_on_it(finished):
+    assert finished.would_run("--set", "corpus.chunks.words=9") == ALL
+    assert finished.would_run("--set", "questions.seed=5") == ALL - {"first/main"}
+    assert finished.would_run("--set", "seeds=[2]") == {"third/main"}
+    assert finished.would_run("--set", "machine.threads=2") == set()
+
+
+def test_a_source_a_data_file_and_a_condition_rerun_what_depends_on_them(copied):
+    package = copied.root / "src" / "workbench"
+    for path in (package / "seeding.py", package / "errors.py", copied.root / "data" / "a.txt"):
+        os.utime(path)
+    assert copied.would_run() == set(), "touched, but with the same content"
+
+    def edited(path, text):
+        before = path.read_text()
+        path.write_text(before + text)
+        found = copied.would_run()
+        path.write_text(before)
+        return found
+
+    assert edited(package / "seeding.py", "\nX = 1\n") == ALL - {"first/main"}
+    assert edited(package / "errors.py", "\nX = 1\n") == ALL
+    assert edited(package / "runs.py", "\nX = 1\n") == set(), "machinery"
+    assert edited(copied.root / "data" / "a.txt", "b") == ALL
+    red = copied.root / "params" / "conditions" / "red.yaml"
+    assert edited(red, "more: 1\n") == {"second/red", "third/main"}
+
+
+def test_code_cells_rerun_a_notebook_but_kept_outputs_do_not(copied):
+    path = copied.root / "notebooks" / "3_third.ipynb"
+    book = json.loads(path.read_text())
+    book["cells"][1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "hi"}]
+    path.write_text(json.dumps(book))
+    assert copied.would_run() == set()
+    book["cells"][1]["source"] += "\nx = 1"
+    path.write_text(json.dumps(book))
+    assert copied.would_run() == {"third/main"}
+
+
+def test_failure_then_kill_then_resume(copied):
+    """Red fails and blue hangs until everything is killed; the next run continues both."""
+    for name in ("fail-red", "hang-blue"):
+        (copied.root / name).touch()
+    arguments = ("reproduce", "-p", "three", "--set", "questions.seed=5", "--cores", "2")
+    output = copied.root / "output.txt"
+    with output.open("w") as stream:
+        process = subprocess.Popen(
+            copied.command(*arguments), cwd=copied.root, env=copied.environment,
+            start_new_session=True, stdout=stream, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    checkpoint = copied.folder("second/.blue.work/checkpoint")
+    deadline = time.monotonic() + 300
+    while not checkpoint.exists() or "told to fail" not in output.read_text():
+        assert time.monotonic() < deadline and process.poll() is None, output.read_text()
+        time.sleep(0.1)
+    assert "RuntimeError: told to fail" in output.read_text()
+    assert "see runs/three/second/red.ipynb" in output.read_text()
+    assert "told to fail" in copied.folder("second/red.ipynb").read_text()
+
+    again = copied.run("reproduce", "-p", "three", check=False)
+    assert again.returncode == 1 and "is being reproduced already" in again.stderr
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for condition in ("red", "blue"):
+        assert not (copied.folder(f"second/{condition}") / "manifest.json").exists()
+
+    for name in ("fail-red", "hang-blue"):
+        (copied.root / name).unlink()
+    copied.run(*arguments)
+    text = (copied.folder("third/main") / "out.txt").read_text()
+    assert text == "a 100 red resumed=True\na 100 blue resumed=True"
+    assert copied.would_run("--set", "questions.seed=5") == set()
