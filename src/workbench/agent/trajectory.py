@@ -29,7 +29,8 @@ class SearchRecord:
 
     ``query_span`` holds the executed query's tokens (Q in S3), ``payload_span`` the full
     call with its tags or JSON (L is its length), ``observation_span`` what came back.
-    ``ignored_queries`` were in the same call but not executed.
+    ``ignored_queries`` were in the same call but not executed; ``observation_cut`` says that
+    the passages did not fit and the policy saw only their beginning.
     """
 
     query: str
@@ -42,6 +43,7 @@ class SearchRecord:
     titles: list[str]
     texts: list[str]
     ignored_queries: list[str] = field(default_factory=list)
+    observation_cut: bool = False
 
 
 @dataclass(slots=True)

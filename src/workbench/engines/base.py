@@ -59,6 +59,7 @@ class Engine(Protocol):
     """A policy ready for inference."""
 
     tokenizer: object
+    max_rows: int  # rows that one session may have
     tokens_processed: int  # forward-pass tokens so far, padding excluded
 
     def open(self, prompts: Sequence[Sequence[int]], sampling: Sampling, seed: int) -> Session:

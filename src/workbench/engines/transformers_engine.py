@@ -1,0 +1,302 @@
+"""Engine over a transformers causal LM, on CPU or one accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..errors import WorkbenchError
+from .base import Generation, Sampling
+from .cache import RowCache
+from .dtype import Choice, compute_dtype
+from .replica import Replica, mergeable, plain_model
+from .sampling import top_logprobs
+from .session import TransformersSession
+from .stopping import Stopper
+
+_LOGITS = 2**24  # logits computed at once when scoring
+
+
+class TransformersEngine:
+    """Generates with and scores by a causal LM with full attention (Llama, Qwen2, Qwen3, ...).
+
+    Parameters
+    ----------
+    model : a transformers causal LM, or a PeftModel around one.
+    tokenizer : its fast tokenizer.
+    max_rows : rows that one session may have.
+    max_length : tokens that a row may have; default the model's positions.
+    dtype : see ``workbench.engines.dtype``; ``compute`` keeps what was chosen and why.
+    prefill_tokens : tokens, padding included, in one forward pass of a block or of ``score``.
+    eos : ids that end a turn; default the model's generation config and the tokenizer's.
+    merge : run a LoRA model through a plain copy with merged weights (``Replica``).
+
+    Without ``merge`` to do and with the model in the chosen dtype, the model itself is run,
+    so that changes to its weights are seen at once; otherwise call ``refresh``.
+
+    Attributes
+    ----------
+    tokens_processed : tokens sent through the model so far, padding excluded.
+    tokens_padded : padding and finished rows beside them.
+
+    Raises
+    ------
+    WorkbenchError
+        the model has other than full attention layers or changes its logits after the head.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: object,
+        *,
+        max_rows: int = 256,
+        max_length: int | None = None,
+        dtype: Choice = "auto",
+        prefill_tokens: int = 2048,
+        eos: Sequence[int] | None = None,
+        merge: bool = True,
+    ):
+        self.tokenizer, self.max_rows, self.prefill_tokens = tokenizer, max_rows, prefill_tokens
+        plain = plain_model(model)
+        _check_architecture(plain.config)
+        self.max_length = max_length or plain.config.max_position_embeddings
+        parameter = next(plain.parameters())
+        self.device = parameter.device
+        self.compute = compute_dtype(dtype, self.device)
+        self.tokens_processed = self.tokens_padded = 0
+        self._eos = sorted(_eos_ids(plain, tokenizer) if eos is None else eos)
+        self._stoppers: dict[tuple[str, ...], Stopper] = {}
+        self._copied = parameter.dtype != self.compute.torch or (merge and mergeable(model))
+        self._replica: Replica | None = None
+        self.refresh(model)
+
+    def refresh(self, model: nn.Module | None = None) -> None:
+        """Run the weights of ``model`` (default: the same model) as they are now."""
+        if model is not None:
+            self._source = model
+        if not self._copied:
+            self._model = plain_model(self._source)
+        elif self._replica is None:
+            self._replica = Replica(self._source, self.compute.torch)
+            self._model = self._replica.model
+        else:
+            self._replica.refresh(self._source)
+        self._decoder = self._model.get_decoder()
+        self._head = self._model.get_output_embeddings()
+
+    def open(
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, seed: int
+    ) -> TransformersSession:
+        """Start a session with one row per prompt; equal prompts share their prefill.
+
+        Raises WorkbenchError for more than ``max_rows`` prompts or an empty one.
+        """
+        if len(prompts) > self.max_rows:
+            raise WorkbenchError(
+                f"{len(prompts)} rows, the engine takes {self.max_rows}",
+                where="engine.open",
+                fix="open several sessions or raise max_rows",
+            )
+        if empty := [i for i, prompt in enumerate(prompts) if not len(prompt)]:
+            raise WorkbenchError(f"prompts {empty} are empty", where="engine.open")
+        return TransformersSession(self, prompts, sampling, seed)
+
+    @torch.inference_mode()
+    def score(
+        self, sequences: Sequence[Sequence[int]], masks: Sequence[np.ndarray], top_k: int = 0
+    ) -> list[Generation]:
+        """Teacher-forced log-probs of the tokens where ``masks`` is True.
+
+        Sequences of similar length go through the model together; logits are computed at the
+        masked positions only.  Log-probs are the model's own (temperature 1, no nucleus).
+
+        Returns
+        -------
+        Per sequence the masked tokens in order, with ``finish`` "scored".
+
+        Raises
+        ------
+        WorkbenchError
+            a mask has another length than its sequence or is True at token 0, which nothing
+            predicts; a sequence is longer than ``max_length``; the logits are NaN or infinite.
+        """
+        arrays = [np.asarray(s, np.int64) for s in sequences]
+        wanted = [np.flatnonzero(mask) for mask in masks]
+        for place, (tokens, mask) in enumerate(zip(arrays, masks, strict=True)):
+            self._check_scored(place, tokens, np.asarray(mask))
+        # What stands behind the last wanted token is not needed.
+        lengths = [int(w[-1]) if len(w) else 0 for w in wanted]
+        order = sorted((i for i, n in enumerate(lengths) if n), key=lambda i: -lengths[i])
+        results = [_generation(*_empty(top_k)) for _ in arrays]
+        with self.evaluating():
+            for start, end in self.chunks([lengths[i] for i in order]):
+                rows = order[start:end]
+                for row, result in zip(
+                    rows, self._score([arrays[i] for i in rows], [wanted[i] for i in rows], top_k)
+                ):
+                    results[row] = result
+        return results
+
+    def _score(
+        self, arrays: list[np.ndarray], wanted: list[np.ndarray], top_k: int
+    ) -> list[Generation]:
+        """Score a batch in one forward pass; right padding is out of sight of causal attention."""
+        counts = [int(w[-1]) for w in wanted]
+        ids = torch.zeros(len(arrays), max(counts), dtype=torch.long)
+        for place, (tokens, count) in enumerate(zip(arrays, counts, strict=True)):
+            ids[place, :count] = torch.from_numpy(tokens[:count])
+        hidden = self._decoder(input_ids=ids.to(self.device), use_cache=False).last_hidden_state
+        self.tokens_processed += sum(counts)
+        self.tokens_padded += ids.numel() - sum(counts)
+        batch = np.repeat(np.arange(len(arrays)), [len(w) for w in wanted])
+        before = np.concatenate(wanted) - 1
+        targets = np.concatenate([a[w] for a, w in zip(arrays, wanted, strict=True)])
+        at, where, ids = (torch.from_numpy(x).to(self.device) for x in (batch, before, targets))
+        hidden = hidden[at, where]
+        parts = []
+        size = max(1, _LOGITS // self._head.weight.shape[0])
+        for piece, target in zip(hidden.split(size), ids.split(size), strict=True):
+            logits = self._head(piece).float()
+            logprobs = logits.gather(1, target[:, None])[:, 0] - logits.logsumexp(-1)
+            top = top_logprobs(logits, top_k) if top_k else _empty(top_k, len(piece))[2:]
+            parts.append((logprobs, *map(torch.as_tensor, top)))
+        logprobs, top_ids, top = (torch.cat(p).cpu().numpy() for p in zip(*parts, strict=True))
+        if not np.isfinite(logprobs).all():
+            raise WorkbenchError(
+                "the model's logits are NaN or infinite",
+                where="engine.score",
+                fix="the weights or the arithmetic broke: check the last update and dtype",
+            )
+        ends = np.cumsum([len(w) for w in wanted])[:-1]
+        columns = (np.split(c, ends) for c in (targets, logprobs, top_ids, top))
+        return [_generation(*values) for values in zip(*columns, strict=True)]
+
+    def block(
+        self,
+        cache: RowCache,
+        first: int,
+        ids: Tensor,
+        lengths: Tensor,
+        counts: Sequence[int] | None,
+        shown: int,
+    ) -> Tensor:
+        """Send a block through the model; logits float32 [n, V] behind each row's last token.
+
+        ``ids`` int64 [n, width], right-padded, for the slots from ``first`` on, which have
+        ``lengths`` int64 [n] tokens in ``cache``; ``counts`` real tokens per row (None: all).
+        ``shown`` is the longest row's length with the block.
+        """
+        ids, lengths = ids.to(self.device), lengths.to(self.device)
+        positions = cache.place(first, lengths, ids.shape[1])
+        cache.show(shown)
+        visible = torch.arange(shown, device=self.device) <= positions[..., None]
+        mask = torch.zeros(visible.shape, dtype=self.compute.torch, device=self.device)
+        mask = mask.masked_fill_(~visible, float("-inf"))[:, None]
+        hidden = self._decoder(
+            input_ids=ids, attention_mask=mask, position_ids=positions, cache=cache, use_cache=True
+        ).last_hidden_state
+        if counts is None:
+            last = hidden[:, -1]
+        else:
+            ends = torch.tensor(counts, device=self.device) - 1
+            last = hidden[torch.arange(len(ids), device=self.device), ends]
+        return self._head(last).float()
+
+    def chunks(self, counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Ranges of consecutive rows with at most ``prefill_tokens`` padded tokens each."""
+        start, width = 0, 0
+        for place, count in enumerate(counts):
+            width = max(width, count)
+            if place > start and width * (place + 1 - start) > self.prefill_tokens:
+                yield start, place
+                start, width = place, count
+        if len(counts):
+            yield start, len(counts)
+
+    def stopper(self, stop: tuple[str, ...]) -> Stopper:
+        """What ends a turn under these stop strings."""
+        if stop not in self._stoppers:
+            stopper = Stopper(self.tokenizer, stop, self._eos, self._head.weight.shape[0])
+            stopper.codes = stopper.codes.to(self.device)
+            self._stoppers[stop] = stopper
+        return self._stoppers[stop]
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Dropout off while the engine runs; a model in training mode goes back to it."""
+        training = self._model.training
+        if training:
+            self._model.eval()
+        try:
+            yield
+        finally:
+            if training:
+                self._model.train()
+
+    def _check_scored(self, place: int, tokens: np.ndarray, mask: np.ndarray) -> None:
+        if mask.dtype != bool or mask.shape != tokens.shape:
+            raise WorkbenchError(
+                f"mask {place} is {mask.dtype} {mask.shape}, expected bool {tokens.shape}",
+                where="engine.score",
+            )
+        if mask[:1].any():
+            raise WorkbenchError(
+                f"token 0 of sequence {place} is masked, but nothing predicts it",
+                where="engine.score",
+            )
+        if len(tokens) > self.max_length:
+            raise WorkbenchError(
+                f"sequence {place} has {len(tokens)} tokens, the engine takes {self.max_length}",
+                where="engine.score",
+            )
+
+
+def _check_architecture(config: object) -> None:
+    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    if kinds:
+        raise WorkbenchError(
+            f"the model has {', '.join(sorted(kinds))} layers, the engine's cache holds full "
+            "attention only",
+            where=config.model_type,
+            fix="use a model with full attention in every layer",
+        )
+    for name, neutral in (
+        ("final_logit_softcapping", None), ("logit_scale", 1), ("logits_scaling", 1)
+    ):  # fmt: skip
+        if getattr(config, name, neutral) not in (neutral, None):
+            raise WorkbenchError(
+                f"the model changes its logits behind the head ({name})",
+                where=config.model_type,
+                fix="use a model whose head gives the logits",
+            )
+
+
+def _eos_ids(model: nn.Module, tokenizer: object) -> set[int]:
+    found: set[int] = set()
+    for ids in (
+        getattr(model.generation_config, "eos_token_id", None),
+        model.config.eos_token_id,
+        tokenizer.eos_token_id,
+    ):
+        found.update([ids] if isinstance(ids, int) else ids or ())
+    return found
+
+
+def _empty(top_k: int, rows: int = 0) -> tuple[np.ndarray, ...]:
+    return (
+        np.empty(rows, np.int32),
+        np.empty(rows, np.float32),
+        np.empty((rows, top_k), np.int32),
+        np.empty((rows, top_k), np.float32),
+    )
+
+
+def _generation(tokens, logprobs, top_ids, top) -> Generation:
+    return Generation(
+        tokens.astype(np.int32), logprobs, top_ids.astype(np.int32), top, "scored"
+    )
