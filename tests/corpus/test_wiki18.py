@@ -39,10 +39,11 @@ def test_a_quoted_title_and_its_text(tmp_path):
         ('"Evan Morris"', "Evan Morris", ""),
         ('""Heroes" (album)"\nby Bowie', '"Heroes" (album)', "by Bowie"),
         ('He said "no"\ntext', 'He said "no"', "text"),
+        ('"Heroes" (album)\nby Bowie', '"Heroes" (album)', "by Bowie"),
         ('"\ntext', '"', "text"),
         ('""\ntext', "", "text"),
         ("", "", ""),
-        ('"A"\n\nB\n"C"', "A", "\nB\n\"C\""),
+        ('"A"\n\nB\n"C"', "A", '\nB\n"C"'),
     ],
 )
 def test_titles(contents, title, text):

@@ -127,6 +127,8 @@ def test_blocks_of_queries_give_the_same_hits(tmp_path, monkeypatch):
     queries = ["cat", "w1 w2", "", "cat w3", "zebra", "w5"]
     whole = index.search(queries, 3)
     monkeypatch.setattr("workbench.retrieval.sparse._POSTINGS_PER_BLOCK", 10)
+    # postings: cat 30, w1 5 or w2 and so on 4 or 5; "cat" alone is over the bound
+    assert [len(b) for b in index._blocks([[0], [1, 2], [], [0, 3]])] == [1, 2, 1]
     for (rows, scores), (rows_, scores_) in zip(whole, index.search(queries, 3), strict=True):
         assert rows.tolist() == rows_.tolist()
         assert scores.tolist() == scores_.tolist()

@@ -64,9 +64,12 @@ def test_many_equal_passages_come_in_row_order(picks, k, table_encoder, tmp_path
 
 
 def test_a_tie_wider_than_the_spare_candidates(index_of):
-    # FAISS offers k + 8 candidates at first; 100 equal rows lie around the cut
-    vectors = unit(np.r_[np.tile([[0.0, 1.0]], (50, 1)), [[0.1, 1.0]], [[0, 1.0]] * 50, [[1, 0]]])
-    [(rows, _)] = index_of(vectors).search_vectors(unit([[0.0, 1.0]]), 5)
+    # 60 cosines rise from .1 - 2.4e-7 by 8e-9: equal to 6 decimals, though to FAISS, which
+    # offers k + 8 candidates at first, the last rows are the best
+    cosines = 0.1 + 8e-9 * (np.arange(60) - 30)
+    vectors = np.c_[cosines, np.sqrt(1 - cosines**2)].astype(np.float32)
+    vectors = np.r_[vectors, unit([[-1.0, 0.0]])]
+    [(rows, _)] = index_of(vectors).search_vectors(unit([[1.0, 0.0]]), 5)
     assert rows.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -91,6 +94,19 @@ def test_memory_mapped_index_agrees(index_of, tmp_path):
         assert a[0].tolist() == b[0].tolist() and a[1].tolist() == b[1].tolist()
 
 
+def test_memory_map_reads_the_file_and_loading_copies_it_once(index_of, tmp_path):
+    vectors = unit(np.random.default_rng(1).normal(size=(1000, 8)))
+    loaded = index_of(vectors)
+    mapped = DenseIndex(tmp_path, RetrievalConfig(encoder="minilm", memory_map=True), None)
+    path = tmp_path / VECTORS
+    with path.open("r+b") as file:  # the vectors are the end of the file
+        file.seek(path.stat().st_size - vectors.nbytes)
+        file.write(bytes(vectors.nbytes))
+    assert mapped.search_vectors(vectors[:1], 1)[0][1].tolist() == [0.0]
+    assert loaded.search_vectors(vectors[:1], 1)[0][1].tolist() == [1.0]
+    assert not loaded._vectors.flags.owndata  # a view of FAISS's memory
+
+
 def test_vectors_are_written_once_and_hold_no_leftover(index_of, tmp_path):
     index_of(unit(np.random.default_rng(1).normal(size=(20, 8))))
     assert [p.name for p in tmp_path.iterdir()] == [VECTORS]
@@ -112,8 +128,13 @@ def test_index_on_gpus_agrees_or_says_that_there_are_none(index_of, tmp_path):
 
 
 def test_an_encoder_that_tells_nothing_apart_is_refused(index_of):
-    with pytest.raises(WorkbenchError, match="3 different texts the same vector"):
-        index_of(np.tile(unit([[1.0, 2.0]]), (3, 1)))
+    with pytest.raises(WorkbenchError, match="12 different texts the same vector"):
+        index_of(np.tile(unit([[1.0, 2.0]]), (12, 1)))
+
+
+def test_two_texts_that_differ_for_no_encoder_are_kept(index_of):
+    [(rows, _)] = index_of(unit([[1.0, 2.0], [1.0, 2.0]])).search_vectors(unit([[1.0, 0.0]]), 3)
+    assert rows.tolist() == [0, 1]
 
 
 def test_vectors_of_another_length_are_refused(index_of):

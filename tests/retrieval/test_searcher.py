@@ -40,7 +40,9 @@ def test_hits_depend_on_neither_order_nor_repetition(searcher, batch, data):
 
 
 def test_top_3_and_k(searcher):
-    [hits], [more], [one] = (searcher.search(["capital languages exports"], k) for k in (None, 99, 1))
+    [hits], [more], [one] = (
+        searcher.search(["capital languages exports"], k) for k in (None, 99, 1)
+    )
     assert len(hits) == 3 and len(more) == 6 and one == hits[:1] and hits == more[:3]
     assert [h.score for h in more] == sorted((h.score for h in more), reverse=True)
     assert isinstance(hits[0].score, float)

@@ -19,6 +19,7 @@ from .ranking import top_rows
 
 VECTORS = "vectors.faiss"
 _BLOCK = 8192  # texts encoded between two writes
+_FEW = 10  # so many different texts cannot all have one vector; fewer may (case, cut)
 _SPARE = 8  # candidates beyond k
 _GPU_CANDIDATES = 2048  # FAISS's limit for k on a GPU
 _DECIMALS = 6  # scores that agree so far are a tie: float32 encoders repeat to about 1e-7
@@ -33,8 +34,8 @@ def build_dense(texts: Sequence[str], encoder: Encoder, folder: Path, progress: 
     Raises
     ------
     WorkbenchError
-        the encoder tells no two different texts apart, or gives vectors that are not of
-        unit length.
+        the encoder gives all texts the same vector, so that every query would find the same
+        passages, or vectors that are not of unit length.
     """
     import faiss
     from tqdm import tqdm
@@ -42,14 +43,23 @@ def build_dense(texts: Sequence[str], encoder: Encoder, folder: Path, progress: 
     part = folder / "vectors.part"
     shape = (len(texts), encoder.dimension)
     vectors = np.memmap(part, dtype=np.float32, mode="w+", shape=shape)
+    distinct, spread = 0, 0.0
     with tqdm(total=len(texts), disable=not progress, desc="encode") as bar:
         for start in range(0, len(texts), _BLOCK):
             block = texts[start : start + _BLOCK]
             place = {text: i for i, text in enumerate(dict.fromkeys(block))}
             unique = encoder.encode(list(place), "passage")
-            _check(unique)
+            _check_length(unique)
             vectors[start : start + len(block)] = unique[[place[text] for text in block]]
+            distinct += len(place)
+            spread = max(spread, float(np.abs(unique - vectors[0]).max()))
             bar.update(len(block))
+    if distinct >= _FEW and spread < 1e-5:
+        raise WorkbenchError(
+            f"the encoder gives {distinct} different texts the same vector",
+            where="retrieval.encoder",
+            fix="check the encoder's weights and tokenizer",
+        )
     index = faiss.IndexFlatIP(encoder.dimension)
     index.add(vectors)
     faiss.write_index(index, str(folder / VECTORS))
@@ -58,20 +68,13 @@ def build_dense(texts: Sequence[str], encoder: Encoder, folder: Path, progress: 
     return encoder.dimension
 
 
-def _check(vectors: np.ndarray) -> None:
-    """Refuse vectors of distinct texts that could only return the same passages for all."""
+def _check_length(vectors: np.ndarray) -> None:
     worst = float(np.abs(np.linalg.norm(vectors, axis=1) - 1).max())
     if worst > 1e-3:
         raise WorkbenchError(
             f"a vector's length is off 1 by {worst:.2g}",
             where="retrieval.encoder",
             fix="check the encoder's weights",
-        )
-    if len(vectors) > 1 and float(np.ptp(vectors, axis=0).max()) < 1e-5:
-        raise WorkbenchError(
-            f"the encoder gives {len(vectors)} different texts the same vector",
-            where="retrieval.encoder",
-            fix="check the encoder's weights and tokenizer",
         )
 
 

@@ -3,7 +3,7 @@
 bm25s's own ``retrieve`` visits every row for every query and breaks ties by whatever its
 argpartition left in place.  The matrix it stores holds the finished score of each
 (term, passage) pair, so the scores of a batch are one sparse product over the postings of the
-terms that the batch names, and a passage without a common term never appears in it.
+terms that the batch names; it stores no zeros, so a passage that scores 0 never appears.
 """
 
 from __future__ import annotations
@@ -127,9 +127,7 @@ class BM25Index:
         for block in self._blocks(terms):
             product = self._product(block)
             for start, end in zip(product.indptr[:-1], product.indptr[1:], strict=True):
-                scores = product.data[start:end]
-                hit = np.flatnonzero(scores > 0)
-                found.append(top_rows(product.indices[start:end][hit], scores[hit], k))
+                found.append(top_rows(product.indices[start:end], product.data[start:end], k))
         return found
 
     def _blocks(self, terms: list[list[int]]) -> Iterator[list[list[int]]]:
