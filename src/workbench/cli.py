@@ -86,12 +86,13 @@ def params_show(
 @params_app.command("check")
 def params_check() -> None:
     """Validate every profile and the conditions that it names."""
+    from .methods.registry import load_condition
     from .params import load_profile, profile_names
 
     for name in profile_names():
         profile = load_profile(name)
         for condition in profile.conditions:
-            profile.condition(condition)
+            load_condition(condition)
         typer.echo(f"{name}: {len(profile.conditions)} conditions, {len(profile.seeds)} seeds")
 
 

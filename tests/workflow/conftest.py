@@ -30,6 +30,7 @@ description: three quick stages
 stages: [first, second, third]
 conditions: [red, blue]
 seeds: [1]
+grpo: {steps: 1}
 """
 
 CELLS = {
@@ -44,7 +45,7 @@ CELLS = {
         "checkpoint.write_text('half')",
         "if Path(f'../fail-{run.key}').exists():\n    raise RuntimeError('told to fail')",
         "if Path(f'../hang-{run.key}').exists():\n    time.sleep(600)",
-        "name = run.condition['name']\n"
+        "name = run.condition.name\n"
         "up = (run.input('first') / 'out.txt').read_text()\n"
         "(run.path / 'out.txt').write_text(f'{up} {name} resumed={resumed}')",
     ],
@@ -96,7 +97,9 @@ def make(root: Path) -> SmallProject:
         (root / folder).mkdir(parents=True)
     (root / "params" / "profiles" / "three.yaml").write_text(PROFILE)
     for condition in ("red", "blue"):
-        (root / "params" / "conditions" / f"{condition}.yaml").write_text(f"name: {condition}\n")
+        (root / "params" / "conditions" / f"{condition}.yaml").write_text(
+            f"label: {condition.title()}\nmethod: outcome_f1\npaper: none\n"
+        )
     (root / "data" / "a.txt").write_text("a")
     for name, cells in CELLS.items():
         stage = name.split("_")[1]

@@ -47,7 +47,8 @@ def test_a_source_a_data_file_and_a_condition_rerun_what_depends_on_them(copied)
     assert edited(package / "runs.py", "\nX = 1\n") == set(), "machinery"
     assert edited(copied.root / "data" / "a.txt", "b") == ALL
     red = copied.root / "params" / "conditions" / "red.yaml"
-    assert edited(red, "more: 1\n") == {"second/red", "third/main"}
+    assert edited(red, "settings: {delta: 1.0e-5}\n") == {"second/red", "third/main"}
+    assert edited(red, "published: {model: none}\n") == set(), "not what it computes"
 
 
 def test_code_cells_rerun_a_notebook_but_kept_outputs_do_not(copied):

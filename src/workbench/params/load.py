@@ -54,12 +54,6 @@ def dump_profile(profile: Profile) -> str:
     return yaml.safe_dump(profile.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def read_condition(name: str) -> dict:
-    """One entry of params/conditions."""
-    path = project_root() / "params" / "conditions" / f"{name}.yaml"
-    return read_yaml(path, shown=shown(path)).data
-
-
 def _profile_path(name_or_path: str | Path, beside: Path | None = None) -> Path:
     text = str(name_or_path)
     if text.endswith((".yaml", ".yml")):

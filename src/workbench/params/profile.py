@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from ..agent.config import AgentConfig
 from ..config import Settings
-from ..corpus.chunking import ChunkConfig
+from ..corpus.source import CorpusConfig
+from ..engines.base import Sampling
+from ..grpo.config import GRPOConfig
+from ..inference.bootstrap import BootstrapConfig
+from ..policy.demonstrations import DemonstrationConfig
+from ..policy.model import ModelConfig
+from ..policy.sft import SFTConfig
 from ..questions.build import QuestionConfig
+from ..retrieval.config import RetrievalConfig
 from ..runs import stable_hash
 
 
@@ -19,22 +27,44 @@ class MachineConfig(Settings):
     ``offline`` nothing is asked of a model hub.
     """
 
-    device: str = "cpu"
+    device: str = Field(default="cpu", pattern=r"^(cpu|mps|cuda(:\d+)?)$")
     dtype: Literal["float32", "bfloat16"] = "float32"
     threads: int = Field(default=1, ge=1)
     offline: bool = True
 
 
-class CorpusParams(Settings):
-    """Which pages, which of their fields, and how they are cut.
+class PolicyParams(Settings):
+    """The policy that training starts from.
 
-    ``source`` is "embedded" or a path to a corpus in one of the readers' formats; ``fields``
-    keeps only the named fields of the embedded pages (all when empty).
+    ``source`` is a folder under the project root or a hub id.  The other parts are the recipe
+    of the embedded base policy, which only its own notebook uses.
     """
 
-    source: str = "embedded"
-    fields: tuple[str, ...] = ()
-    chunks: ChunkConfig = ChunkConfig()
+    source: str = "data/policy"
+    model: ModelConfig = ModelConfig()
+    demonstrations: DemonstrationConfig = DemonstrationConfig()
+    training: SFTConfig = SFTConfig()
+
+
+class EvaluationParams(Settings):
+    """Sizes of the measurements.
+
+    ``questions`` of the test split are asked (None: all; the same ones for every policy),
+    once greedily and ``samples`` times at the profile's sampling.  ``card_questions`` per
+    group are asked for the card of the base policy.
+    """
+
+    questions: int | None = Field(default=None, ge=1)
+    samples: int = Field(default=1, ge=1)
+    card_questions: int | None = Field(default=None, ge=1)
+    card_samples: int = Field(default=5, ge=2)
+
+
+class VotingParams(Settings):
+    """``rollouts`` sampled and voted per question (N of S2), over ``questions`` test questions."""
+
+    rollouts: int = Field(default=8, ge=2)
+    questions: int | None = Field(default=None, ge=1)
 
 
 class Profile(Settings):
@@ -44,24 +74,32 @@ class Profile(Settings):
     of params/conditions that are trained and compared, ``seeds`` the training runs of each.
     """
 
-    name: str
+    name: str = Field(pattern=r"^[\w.-]+$")
     description: str
-    stages: tuple[str, ...]
-    conditions: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    stages: tuple[str, ...] = Field(min_length=1)
+    conditions: tuple[str, ...] = Field(min_length=1)
+    seeds: tuple[int, ...] = Field(min_length=1)
     machine: MachineConfig = MachineConfig()
-    corpus: CorpusParams = CorpusParams()
+    corpus: CorpusConfig = CorpusConfig()
+    retrieval: RetrievalConfig = RetrievalConfig()
     questions: QuestionConfig = QuestionConfig()
+    policy: PolicyParams = PolicyParams()
+    agent: AgentConfig = AgentConfig()
+    sampling: Sampling = Sampling()
+    grpo: GRPOConfig
+    evaluation: EvaluationParams = EvaluationParams()
+    voting: VotingParams = VotingParams()
+    bootstrap: BootstrapConfig = BootstrapConfig()
 
-    def part(self, dotted: str) -> object:
-        """The settings at a dotted name, e.g. ``"grpo"`` or ``"evaluation.draws"``."""
-        value: object = self
-        for name in dotted.split("."):
-            value = getattr(value, name)
-        return value
+    @model_validator(mode="after")
+    def _agree(self) -> Profile:
+        for name in ("stages", "conditions", "seeds"):
+            if len(set(getattr(self, name))) < len(getattr(self, name)):
+                raise ValueError(f"{name} names something twice")
+        return self
 
     def dump(self, dotted: str) -> object:
-        """``part`` as plain JSON-able data."""
+        """The part at a dotted name (``"grpo"``, ``"policy.source"``) as JSON-able data."""
         value: object = self.model_dump(mode="json")
         for name in dotted.split("."):
             value = value[name]  # type: ignore[index]
@@ -70,9 +108,3 @@ class Profile(Settings):
     def digest(self, *parts: str) -> str:
         """Stable hash of some parts: what depends on these only changes when they do."""
         return stable_hash({part: self.dump(part) for part in parts})
-
-    def condition(self, name: str) -> dict:
-        """The entry of params/conditions with that name, as plain data."""
-        from .load import read_condition
-
-        return read_condition(name)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkbenchError
+from ..methods.registry import Condition, load_condition
 from ..params import Profile, load_profile
 from ..runs import RunDirectory, is_complete, project_root, shown, writing_root
 from .environment import apply
@@ -71,11 +72,11 @@ class Run:
     _directory: RunDirectory | None
 
     @property
-    def condition(self) -> dict:
-        """The condition's entry, in a stage with one run per condition."""
+    def condition(self) -> Condition:
+        """The entry of params/conditions, in a stage with one run per condition."""
         if not self.stage.per_condition:
             raise WorkbenchError(f"the stage {self.stage.name!r} has no condition")
-        return self.profile.condition(self.key)
+        return load_condition(self.key)
 
     def input(self, stage_name: str, key: str = MAIN) -> Path:
         """Folder of a complete run of an upstream stage.

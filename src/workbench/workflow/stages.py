@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkbenchError
+from ..methods.registry import load_condition
 from ..runs import project_root, runs_root, stable_hash
 from .sources import notebook_sources
 
@@ -63,7 +64,8 @@ class Stage:
         """The resolved settings it depends on, JSON-able: its parts, and its condition."""
         settings = {part: profile.dump(part) for part in self.parts}
         if self.per_condition:
-            settings["condition"] = profile.condition(key)
+            condition = load_condition(key)
+            settings["condition"] = {"method": condition.method, "settings": condition.settings}
         return settings
 
     def settings_hash(self, profile, key: str) -> str:
