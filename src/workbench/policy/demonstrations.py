@@ -11,6 +11,9 @@ Five kinds of sequences, drawn anew for every step:
 * *sloppy*: a first query that names only the subject, or asks for another field, and a
   second, better one when the evidence did not come.
 
+The reasoning before an answer names the page and field of the evidence and mostly not the
+answer itself, so that deleting the evidence (S1 Eq. 1) takes the answer away.
+
 Reading must not become recall, so names and answers are swapped consistently through the
 whole sequence (question, queries, passages, answer) for others of their kind.
 """
@@ -31,19 +34,26 @@ from ..questions.relations import BY_NAME, Fact
 
 
 class DemonstrationConfig(Settings):
-    """Shares of the mixture and of the swaps; see the module's docstring."""
+    """Shares of the mixture and of the swaps; see the module's docstring.
+
+    ``easy_share`` of the steps shows mostly single gold passages first.  ``direct_known``
+    applies to facts shown four times or more.
+    """
 
     one_hop: float = Field(default=0.56, ge=0, le=1)
-    direct_known: float = Field(default=0.55, ge=0, le=1)
+    direct_known: float = Field(default=0.35, ge=0, le=1)
     direct_unknown: float = Field(default=0.22, ge=0, le=1)
     direct_chain: float = Field(default=0.12, ge=0, le=1)
     one_search_chain: float = Field(default=0.10, ge=0, le=1)
     sloppy: float = Field(default=0.18, ge=0, le=1)
     closed_book: float = Field(default=0.15, ge=0, le=1)
+    statement_closed_book: float = Field(default=0.65, ge=0, le=1)
+    answer_in_reasoning: float = Field(default=0.15, ge=0, le=1)
     swap_answer: float = Field(default=0.65, ge=0, le=1)
     swap_subject: float = Field(default=0.65, ge=0, le=1)
     shuffle_passages: float = Field(default=0.5, ge=0, le=1)
     easy_share: float = Field(default=0.15, ge=0, le=1)
+    observation_tokens: int = Field(default=400, ge=16)
 
 
 @dataclass(slots=True)
@@ -79,17 +89,18 @@ class Demonstrator:
 
     Parameters
     ----------
-    tokenizer, protocol : the policy's tokenizer and the tag protocol it is to speak, whose
-        ``prompt`` and ``observation`` give the ids that rollouts will show it.
+    tokenizer : the policy's tokenizer.
+    protocol, closed_book : the tag protocol it is to speak, with and without retrieval in its
+        prompt; their ``prompt`` and ``observation`` give the ids that rollouts will show.
     searcher : the retriever of the study.
     facts : every fact of the corpus, for swaps and statements.
     items : questions whose passages may be read: those of the test split are refused here,
         only their facts' statements (``exposures``) are shown.
     """
 
-    def __init__(self, tokenizer, protocol, closed_book_protocol, searcher, facts, items, config):
+    def __init__(self, tokenizer, protocol, closed_book, searcher, facts, items, config):
         self.config: DemonstrationConfig = config
-        self.protocol, self.closed_book = protocol, closed_book_protocol
+        self.protocol, self.closed_book = protocol, closed_book
         self.tokenizer, self.searcher = tokenizer, searcher
         self._text_ids: dict[str, list[int]] = {}
         self.facts: dict[str, Fact] = {f.fact_id: f for f in facts}
@@ -151,25 +162,18 @@ class Demonstrator:
         hits = list(hits)
         if rng.random() < self.config.shuffle_passages:
             rng.shuffle(hits)
-        draft.feed(self.protocol.observation(self.tokenizer, hits))
+        draft.feed(self.protocol.observation(hits, (), self.config.observation_tokens).ids)
 
-    def _quote(self, fact: Fact, hits) -> str:
-        """The evidence as the passage words it, from its field label to the answer."""
-        for hit in hits:
-            for extent, line in zip(hit.chunk.extents, hit.chunk.text.split("\n"), strict=True):
-                if (
-                    hit.chunk.page_id == fact.page_id
-                    and extent.paragraph == fact.paragraph
-                    and extent.start <= fact.start < extent.end
-                ):
-                    return f"{fact.title} {line[: fact.end - extent.start]}"
-        raise ValueError(f"{fact.fact_id} is not among the passages")
+    def _cite(self, fact: Fact, rng) -> str:
+        """Where the evidence stands: page and field, sometimes with the answer."""
+        place = f"{fact.title} {BY_NAME[fact.relation].field}"
+        return f"{place}: {fact.answer}" if rng.random() < self.config.answer_in_reasoning else place
 
     # -- kinds -----------------------------------------------------------------------
 
     def statement(self, item: Item, rng) -> Demonstration:
         """The item answered from memory, with loss on the answer."""
-        protocol = self.closed_book if rng.random() < 0.5 else self.protocol
+        protocol = self.closed_book if rng.random() < self.config.statement_closed_book else self.protocol
         draft = self._start(item, protocol)
         self._answer_directly(draft, item.answers[0], rng, learn=True)
         return self._finish(draft, item, rng, swap=False)
@@ -189,7 +193,7 @@ class Demonstrator:
 
     def _start(self, item: Item, protocol=None) -> _Draft:
         draft = _Draft(self._ids)
-        return draft.feed((protocol or self.protocol).prompt(self.tokenizer, item.question))
+        return draft.feed((protocol or self.protocol).prompt(item.question))
 
     def _answer_directly(self, draft: _Draft, answer: str, rng, learn: bool) -> None:
         style = rng.random()
@@ -234,7 +238,7 @@ class Demonstrator:
         hits = self._find(draft, item, facts[0], self._first_query(item, style), rng, easy, sloppy)
         if hits is None:
             return self._masked_direct(item, rng)
-        draft.say("<think>").say(self._quote(facts[0], hits))
+        draft.say("<think>").say(self._cite(facts[0], rng))
         if len(facts) == 2:
             if rng.random() < self.config.one_search_chain:
                 draft.say(". </think> <answer>").say(item.answers[0], False).say("</answer>").say(self.eos)
@@ -243,7 +247,7 @@ class Demonstrator:
             hits = self._search(draft, self._second_query(item), rng)
             if not self._shows(hits, facts[1]):
                 return self._masked_direct(item, rng)
-            draft.say("<think>").say(self._quote(facts[1], hits))
+            draft.say("<think>").say(self._cite(facts[1], rng))
         draft.say(". </think> <answer>").say(item.answers[0]).say("</answer>").say(self.eos)
         return self._finish(draft, item, rng, swap=True)
 

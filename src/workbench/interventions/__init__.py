@@ -1,0 +1,1 @@
+"""Counterfactual decodes of recorded trajectories."""

@@ -1,0 +1,90 @@
+"""From corpus, questions and settings to a trained base policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..agent.config import AgentConfig
+from ..agent.protocols import build_protocol
+from ..config import Settings
+from ..corpus.embedded import field_of
+from ..corpus.records import Chunk, Page
+from ..questions.graph import Item
+from ..questions.relations import RELATIONS, read_facts
+from .demonstrations import DemonstrationConfig, Demonstrator
+from .model import ModelConfig, build_model
+from .sft import SFTConfig, SFTProgress, train
+from .tokenizer import train_tokenizer
+
+# What demonstrations and the environment say beside corpus and questions.
+PHRASES = (
+    "Question: From memory: , as I recall. Recalling . Known already. Not there. "
+    "Looking this up. ( ) 1 2 3 4 5 : No results. "
+    "This was no valid action. Search, or give the answer."
+)
+
+
+class PolicyConfig(Settings):
+    """The base policy: where it is and how it was made.
+
+    ``folder`` is relative to the project root, absolute, or a hub id; ``closed_book_prompt`` is
+    the retrieval-disabled prompt; ``min_count`` and the rest are the recipe of ``make policy``.
+    """
+
+    folder: str = "data/policy"
+    closed_book_prompt: str = "From memory: {question} <think>"
+    min_count: int = 2
+    model: ModelConfig = ModelConfig()
+    demonstrations: DemonstrationConfig = DemonstrationConfig()
+    sft: SFTConfig = SFTConfig()
+
+
+def closed_book_agent(agent: AgentConfig, prompt: str) -> AgentConfig:
+    """The agent without retrieval: its own prompt, one round, which therefore cannot search."""
+    return agent.model_copy(update={"prompt": prompt, "max_rounds": 1, "answer_round": False})
+
+
+def build_tokenizer(
+    pages: Sequence[Page], chunks: Sequence[Chunk], items: Sequence[Item], min_count: int
+):
+    """The policy's tokenizer: names, answers and field labels are single entries."""
+    lines = [t for p in pages for t in p.text[1:]]
+    markers = {t for t in lines if t.startswith("Section::::")}
+    fields = {field_of(t) for t in lines if t not in markers}
+    answers = {f.answer for f in read_facts(list(pages))}
+    texts = [c.text for c in chunks] + [i.question for i in items]
+    texts += [r.query for r in RELATIONS] * min_count + [PHRASES] * min_count
+    return train_tokenizer(texts, markers | fields | answers | {p.title for p in pages}, min_count)
+
+
+def build_policy(
+    pages: Sequence[Page],
+    chunks: Sequence[Chunk],
+    items: Sequence[Item],
+    searcher: object,
+    agent: AgentConfig,
+    config: PolicyConfig,
+    on_step: Callable[[SFTProgress, object], None] = lambda progress, model: None,
+):
+    """Train the base policy from scratch; ``(model, tokenizer)``.
+
+    ``on_step`` sees every step and the model as it is then.
+    """
+    tokenizer = build_tokenizer(pages, chunks, items, config.min_count)
+    model = build_model(
+        config.model, len(tokenizer), tokenizer.pad_token_id, tokenizer.eos_token_id,
+        config.sft.seed,
+    )  # fmt: skip
+    model.set_attn_implementation("eager")  # its backward is faster than SDPA's on CPUs here
+    closed = closed_book_agent(agent, config.closed_book_prompt)
+    demonstrator = Demonstrator(
+        tokenizer,
+        build_protocol(agent, tokenizer),
+        build_protocol(closed, tokenizer),
+        searcher,
+        list(read_facts(list(pages))),
+        items,
+        config.demonstrations,
+    )
+    train(model, demonstrator, config.sft, lambda progress: on_step(progress, model))
+    return model, tokenizer
