@@ -53,7 +53,6 @@ class DemonstrationConfig(Settings):
     swap_subject: float = Field(default=0.65, ge=0, le=1)
     shuffle_passages: float = Field(default=0.5, ge=0, le=1)
     easy_share: float = Field(default=0.15, ge=0, le=1)
-    observation_tokens: int = Field(default=400, ge=16)
 
 
 @dataclass(slots=True)
@@ -162,7 +161,7 @@ class Demonstrator:
         hits = list(hits)
         if rng.random() < self.config.shuffle_passages:
             rng.shuffle(hits)
-        draft.feed(self.protocol.observation(hits, (), self.config.observation_tokens).ids)
+        draft.feed(self.protocol.observation(hits, (), self.protocol.config.max_observation_tokens).ids)
 
     def _cite(self, fact: Fact, rng) -> str:
         """Where the evidence stands: page and field, sometimes with the answer."""
