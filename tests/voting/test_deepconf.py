@@ -35,6 +35,8 @@ def test_windows_and_reductions_by_hand():
     assert reduce_confidences(stream, bottom) == 2.0, "the lower two of four windows"
     assert reduce_confidences(stream, DeepConfConfig(reduction="bottom", window=2)) == 1.0
     assert reduce_confidences(stream, DeepConfConfig(reduction="tail", window=2)) == 7.0
+    tenth = DeepConfConfig(reduction="bottom", window=1)
+    assert reduce_confidences(np.arange(25.0), tenth) == 0.5, "two of 25 windows, not three"
 
 
 @pytest.mark.parametrize("reduction", ["lowest_group", "bottom", "tail"])

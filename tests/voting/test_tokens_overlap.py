@@ -22,6 +22,7 @@ from workbench.voting.tokens import token_set
         ("## **Tóke Makinwa** is `listed`", {"tóke", "makinwa", "listed"}),
         ("see [docid 118](https://a.org/x?y=1) and www.b.org/z.", {"see", "docid", "118"}),
         ('```json\n{"city": "Bamako", "n": 1960}\n```', {"city", "bamako", "1960"}),
+        ('the [Mali page](ml.html "title") here', {"mali", "page"}),
         ("| Capital|Bamako |\n|---|---|", {"capital", "bamako"}),
         ("a I x 5 -- ... $ ( )", set()),
         ("1,234 (U.S.) runs run snake_case", {"1,234", "u.s", "runs", "run", "snake_case"}),

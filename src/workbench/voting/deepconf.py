@@ -54,7 +54,7 @@ def token_confidences(top_k: Sequence[Sequence[float]] | np.ndarray) -> Confiden
     lengths = np.array([len(row) for row in top_k], dtype=np.int64)
     flat = np.array([c for row in top_k for c in row], dtype=np.float64)
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    usable = np.isfinite(flat) & (flat > SENTINEL)
+    usable = flat > SENTINEL  # neither -inf nor NaN is
     counts = np.bincount(owner[usable], minlength=len(lengths))
     sums = np.bincount(owner[usable], weights=flat[usable], minlength=len(lengths))
     kept = counts > 0
