@@ -56,12 +56,8 @@ test-graph: $(STAMP)
 	$(BIN)/workbench reproduce --profile smoke --cores 1
 	$(MAKE) nbval
 
-# Committed outputs against fresh ones; results go to build/, never over those of a run.
 nbval: $(STAMP)
-	rm -rf build/nbval
-	WORKBENCH_SCRATCH=build/nbval WORKBENCH_BATCH=1 TQDM_DISABLE=1 \
-	  $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 900 \
-	  --nbval-sanitize-with tests/notebooks/sanitize.cfg -p no:cacheprovider notebooks
+	$(BIN)/workbench check-notebooks
 
 lab: $(STAMP)
 	$(BIN)/jupyter lab --notebook-dir=.

@@ -72,6 +72,19 @@ def notebooks() -> None:
         typer.echo(path)
 
 
+@app.command("check-notebooks")
+def check_notebooks(
+    paths: Annotated[list[str] | None, typer.Argument(help="Notebooks; default all.")] = None,
+) -> None:
+    """Execute the committed notebooks with nbval and compare their outputs.
+
+    They read the smoke profile's runs and write to build/nbval.
+    """
+    from .workflow.check import check_notebooks as check
+
+    raise typer.Exit(check(paths or []))
+
+
 @params_app.command("show")
 def params_show(
     profile: Annotated[str, typer.Argument(help="Profile name or file.")] = "tiny",

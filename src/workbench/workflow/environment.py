@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 from ..params.profile import MachineConfig
 
@@ -41,6 +42,8 @@ def interactive() -> bool:
 def apply(machine: MachineConfig) -> None:
     """Make the machine settings hold in this process, also when torch is loaded already."""
     os.environ.update(machine_variables(machine))
+    # tqdm.auto asks for ipywidgets; its text bars do without.
+    warnings.filterwarnings("ignore", message="IProgress not found")
     if "torch" in sys.modules:
         import torch
 

@@ -45,8 +45,8 @@ def reproduce(
     ]
     command = [
         *snakemake(profile_name, overrides), "--cores", str(cores), "--keep-going",
-        "--rerun-incomplete", "--rerun-triggers", "mtime", "params", "input", "--scheduler", "greedy", "--nolock",
-        *extra, *targets,
+        "--rerun-incomplete", "--nolock", "--rerun-triggers", "mtime", "params", "input",
+        "--scheduler", "greedy", *extra, *targets,
     ]  # fmt: skip
     with _only_one(profile) as lock:
         return subprocess.run(

@@ -98,13 +98,13 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "corpus",
         "01_corpus_and_index",
-        parts=("corpus",),
+        parts=("corpus", "retrieval"),
         files=("data/factbook/*",),
     ),
     Stage(
         "questions",
         "02_questions",
-        parts=("corpus", "questions"),
+        parts=("corpus", "retrieval", "questions"),
         upstream=("corpus",),
         files=("data/factbook/*",),
     ),
