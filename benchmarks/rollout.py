@@ -29,7 +29,6 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from workbench.agent.config import AgentConfig
 from workbench.agent.rollout import rollout
-from workbench.engines import transformers_engine
 from workbench.engines.base import Sampling
 from workbench.engines.session import TransformersSession
 from workbench.engines.transformers_engine import TransformersEngine
@@ -154,8 +153,10 @@ def measure(questions: int, args, samples: int = 5) -> None:
     items = [Item(f"q{i}", " ".join(f"w{i * 11 + j}" for j in range(12)), ("w1",), "", (), "test")
              for i in range(questions)]  # fmt: skip
     script = Script(tokenizer, questions, args.direct, samples)
-    config = AgentConfig(max_response_tokens=64, max_observation_tokens=160,
-                         max_start_tokens=64, max_prompt_tokens=600, max_total_tokens=700)  # fmt: skip
+    config = AgentConfig(
+        max_response_tokens=64, max_observation_tokens=160, max_start_tokens=64,
+        max_prompt_tokens=600, max_total_tokens=700,
+    )  # fmt: skip
     best, total_tokens = None, 0
     for _ in range(args.repeat + 1):  # the first run warms up
         clock = Clock()

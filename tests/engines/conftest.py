@@ -45,7 +45,9 @@ def random_model(kind="llama", vocabulary=64, seed=0, **sizes):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = model(
-            config(vocab_size=vocabulary, pad_token_id=0, eos_token_id=2, bos_token_id=None, **sizes)
+            config(
+                vocab_size=vocabulary, pad_token_id=0, eos_token_id=2, bos_token_id=None, **sizes
+            )
         ).eval()
         with torch.no_grad():
             for parameter in model.parameters():
@@ -80,7 +82,7 @@ def byte_tokenizer():
     tokenizer.train_from_iterator(
         ["<search> capital of Mali</search> <answer> Paris</answer> x</"] * 30,
         BpeTrainer(
-            vocab_size=300,
+            vocab_size=272,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             special_tokens=["<pad>", "<unk>", "<eos>"],
             show_progress=False,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from workbench.engines import session as session_module
 from workbench.engines.base import Sampling
 from workbench.engines.transformers_engine import TransformersEngine
 from workbench.errors import WorkbenchError
@@ -50,13 +51,9 @@ def ragged_rollout(engine, sampling, seed=3, prompts=None, limits=(7, 12, 5)):
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("prefill_tokens", [2048, 16])
-def test_greedy_turns_equal_a_full_forward(
-    tokenizer, make_model, kind, attention, prefill_tokens
-):
+def test_greedy_turns_equal_a_full_forward(tokenizer, make_model, kind, attention, prefill_tokens):
     model = make_model(kind, attn_implementation=attention)
-    engine = TransformersEngine(
-        model, tokenizer, dtype="float32", prefill_tokens=prefill_tokens
-    )
+    engine = TransformersEngine(model, tokenizer, dtype="float32", prefill_tokens=prefill_tokens)
     tokens, turns = ragged_rollout(engine, GREEDY)
     kinds = set()
     for row, sequence in enumerate(tokens):
@@ -104,14 +101,13 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(tokenizer, make_model):
         assert shuffled[0].tokens.tolist() == together[2].tokens.tolist()
 
 
-def test_draws_do_not_depend_on_the_number_of_rows(tokenizer, make_model):
-    # more tokens than are drawn at a time, so that a second block of draws is needed
-    model = make_model(max_position_embeddings=1024)
-    engine = TransformersEngine(model, tokenizer, dtype="float32", eos=[])
-    one = engine.open([[10]], Sampling(), 5).generate([0], [300], ())[0]
-    two = engine.open([[10], [11]], Sampling(), 5).generate([0, 1], [300, 300], ())[0]
+def test_draws_do_not_depend_on_the_number_of_rows(tokenizer, make_model, monkeypatch):
+    monkeypatch.setattr(session_module, "_DRAWS", 16)  # so that further blocks of draws are needed
+    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", eos=[])
+    one = engine.open([[10]], Sampling(), 5).generate([0], [40], ())[0]
+    two = engine.open([[10], [11]], Sampling(), 5).generate([0, 1], [40, 40], ())[0]
     assert one.tokens.tolist() == two.tokens.tolist()
-    other = engine.open([[10]], Sampling(), 6).generate([0], [300], ())[0]
+    other = engine.open([[10]], Sampling(), 6).generate([0], [40], ())[0]
     assert one.tokens.tolist() != other.tokens.tolist()
 
 

@@ -79,7 +79,9 @@ def save_trajectories(path: str | Path, trajectories: Sequence[Trajectory]) -> P
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+        with pq.ParquetWriter(
+            partial, SCHEMA, compression="zstd", write_page_checksum=True
+        ) as writer:
             for start in range(0, max(len(trajectories), 1), _GROUP):
                 writer.write_table(_table(trajectories[start : start + _GROUP]))
         os.replace(partial, path)
@@ -141,7 +143,7 @@ def _read(path: Path) -> pa.Table:
     if not path.is_file():
         raise WorkbenchError("no such file", where=path, fix="roll out first")
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow
             version = (schema.metadata or {}).get(_KEY)
             if version != VERSION.encode():

@@ -129,9 +129,7 @@ class TransformersSession:
         step = turn.steps  # tokens sampled so far by the unfinished rows
         longest = max(self._cached[row] for row in turn.rows) + step
         self._cache.reserve(self._cache.slots, longest, used=longest - 1)
-        logits = self._engine.block(
-            self._cache, 0, ids[:, None], lengths, None, shown=longest
-        )
+        logits = self._engine.block(self._cache, 0, ids[:, None], lengths, None, shown=longest)
         self._engine.tokens_processed += turn.unfinished
         self._engine.tokens_padded += len(turn.rows) - turn.unfinished
         return logits

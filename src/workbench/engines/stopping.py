@@ -21,9 +21,7 @@ class Stopper:
     codes : int64 [V]; ``EOS``, ``MAYBE`` (may complete a stop string) or 0 for each token id.
     """
 
-    def __init__(
-        self, tokenizer: object, stop: Sequence[str], eos: Iterable[int], vocabulary: int
-    ):
+    def __init__(self, tokenizer: object, stop: Sequence[str], eos: Iterable[int], vocabulary: int):
         self._decode = tokenizer.backend_tokenizer.decode
         self._stop = tuple(stop)
         self._window = max((len(s) for s in stop), default=0) + 8

@@ -257,8 +257,10 @@ class TransformersEngine:
 
 
 def _check_architecture(config: object) -> None:
-    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
-    if kinds:
+    kinds = getattr(config, "layer_types", None)
+    if kinds is None and getattr(config, "sliding_window", None):
+        kinds = ["sliding_attention"]
+    if kinds := set(kinds or ()) - {"full_attention"}:
         raise WorkbenchError(
             f"the model has {', '.join(sorted(kinds))} layers, the engine's cache holds full "
             "attention only",
@@ -297,6 +299,4 @@ def _empty(top_k: int, rows: int = 0) -> tuple[np.ndarray, ...]:
 
 
 def _generation(tokens, logprobs, top_ids, top) -> Generation:
-    return Generation(
-        tokens.astype(np.int32), logprobs, top_ids.astype(np.int32), top, "scored"
-    )
+    return Generation(tokens.astype(np.int32), logprobs, top_ids.astype(np.int32), top, "scored")

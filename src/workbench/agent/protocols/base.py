@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol as Interface
+from typing import Literal
+from typing import Protocol as Interface
 
 from ...errors import WorkbenchError
 from ..config import AgentConfig
@@ -150,9 +151,7 @@ def tag_pattern(*tags: str) -> re.Pattern:
     return re.compile(f"<(?P<close>/?)(?P<tag>{'|'.join(map(re.escape, tags))})>")
 
 
-def closed_tags(
-    text: str, pattern: re.Pattern
-) -> Iterator[tuple[re.Match | None, re.Match]]:
+def closed_tags(text: str, pattern: re.Pattern) -> Iterator[tuple[re.Match | None, re.Match]]:
     """Every closing tag with the last opening tag since the closing tag before it, if any."""
     opening = None
     for tag in pattern.finditer(text):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from json import JSONDecodeError, JSONDecoder
@@ -215,6 +214,8 @@ def _members(text: str, start: int, end: int) -> dict[str, tuple[object, int, in
     """
     text, members, decoder = text[:end], {}, JSONDecoder()
     at = _skip(text, start, "{")
+    if _SPACE.sub("", text[at:]) == "}":
+        return members
     while True:
         at = _skip(text, at, '"')
         key, at = scanstring(text, at)
