@@ -1,16 +1,15 @@
-"""The trained policy, its reference and the copy that rolls out.
+"""The trained policy and its reference.
 
-With LoRA the reference policy is the same model with its adapters disabled, and rollouts run
-on a plain copy whose weights are W + scale·B·A, so that decoding pays nothing for the
-adapters; the base weights themselves are never touched.  Fully trained, the reference is a
-frozen copy and the model rolls out itself.
+With LoRA the reference policy is the same model with its adapters disabled; trained in full,
+it is a frozen copy.  How rollouts run the policy is the engine's matter: it is told to
+``refresh`` after each step.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -27,23 +26,19 @@ class Policy:
     Attributes
     ----------
     model : what is trained (a PeftModel under "lora").
-    rollout_model : what the engine runs; ``sync`` brings it up to date.
     parameters : the trained tensors by name, float32.
     """
 
     def __init__(self, model: nn.Module, config: GRPOConfig, seed: int):
         self._lora = config.trained == "lora"
         self._frozen: nn.Module | None = None
+        self._attention, self._dtype = config.attention, config.dtype
         if self._lora:
-            self.rollout_model = copy.deepcopy(model).eval().requires_grad_(False)
             self.model = _wrap(model, config, seed)
         else:
             if config.objective.kl_coefficient:
                 self._frozen = copy.deepcopy(model).eval().requires_grad_(False)
-            self.model = self.rollout_model = model.requires_grad_(True)
-        if config.attention is not None:
-            for trained in filter(None, (self.causal_lm, self._frozen)):
-                trained.set_attn_implementation(config.attention)
+            self.model = model.requires_grad_(True)
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         for name, parameter in self.parameters.items():
             if parameter.dtype != torch.float32:
@@ -52,7 +47,6 @@ class Policy:
                     fix="load the policy in float32; grpo.dtype sets the update's arithmetic",
                 )
         self.model.eval()
-        self.sync()
 
     @property
     def causal_lm(self) -> nn.Module:
@@ -70,9 +64,24 @@ class Policy:
         else:
             yield self._frozen
 
-    def arithmetic(self, dtype: str):
+    @contextmanager
+    def updating(self) -> Iterator[None]:
+        """The update's attention implementation, inside a ``with`` block."""
+        models = [m for m in (self.causal_lm, self._frozen) if m is not None]
+        before = self.causal_lm.config._attn_implementation
+        if self._attention not in (None, before):
+            for model in models:
+                model.set_attn_implementation(self._attention)
+        try:
+            yield
+        finally:
+            if self._attention not in (None, before):
+                for model in models:
+                    model.set_attn_implementation(before)
+
+    def arithmetic(self) -> AbstractContextManager:
         """Context of the update's matrix products: autocast under "bfloat16"."""
-        if dtype == "float32":
+        if self._dtype == "float32":
             return nullcontext()
         stack = ExitStack()
         if self._lora:
@@ -84,21 +93,10 @@ class Policy:
         stack.enter_context(torch.autocast(device, torch.bfloat16))
         return stack
 
-    @torch.no_grad()
-    def sync(self) -> None:
-        """Write W + scale·B·A into the rollout model."""
-        if not self._lora:
-            return
-        from peft.tuners.lora import LoraLayer
-
-        for name, layer in self.causal_lm.named_modules():
-            if isinstance(layer, LoraLayer):
-                merged = layer.get_base_layer().weight + layer.get_delta_weight("default")
-                self.rollout_model.get_submodule(name).weight.copy_(merged)
-
     def save(self, folder: Path) -> None:
         """The adapter (peft's format) or, fully trained, the model, as safetensors."""
         self.model.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)  # peft's empty model card
 
 
 def _wrap(model: nn.Module, config: GRPOConfig, seed: int) -> nn.Module:

@@ -12,7 +12,7 @@ from ..agent.trajectory import Segment, Trajectory
 from ..methods.advantages import group_rows
 from ..methods.base import Scores
 from .config import ObjectiveConfig
-from .objective import clip_shares, log_ratio, low_variance_kl, low_variance_kl_slope
+from .objective import clip_shares, log_ratio, low_variance_kl, low_variance_kl_slope, surrogate
 
 
 class TokenRecord:
@@ -49,11 +49,17 @@ class TokenRecord:
         stopped = torch.stack(list(clips.values())).any(0)
         slope = (ratio * p["advantages"]).masked_fill(stopped, 0.0)
         sums["surrogate_slope_squared"] = (weights * slope) ** 2
+        value = surrogate(
+            p["logprobs"], p["old"], p["advantages"], objective.epsilon, objective.dual_clip
+        )
+        value = value + objective.entropy_coefficient * p["entropies"]
         if ref is not None:
             kl = low_variance_kl(p["logprobs"], ref, objective.kl_clip)
             slope = low_variance_kl_slope(p["logprobs"], ref, objective.kl_clip)
+            value = value - objective.kl_coefficient * kl
             sums["kl"] = weights * kl
             sums["kl_slope_squared"] = (weights * slope) ** 2
+        sums["objective"] = weights * value
         logprobs = [p["logprobs"], p["old"]] + ([] if ref is None else [ref])
         sums["nonfinite"] = (~torch.isfinite(torch.stack(logprobs)).all(0)).double()
         if first:
@@ -78,6 +84,7 @@ def token_metrics(workers: Sequence[dict[str, float]], updates: int) -> dict[str
     weight = sums["weight"]
     metrics = {
         "update_tokens": sums["tokens"],
+        "objective": sums["objective"] / updates,
         "entropy": sums["entropy"] / weight,
         "clip_low": sums["clip_low"] / weight,
         "clip_high": sums["clip_high"] / weight,

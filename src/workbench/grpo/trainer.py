@@ -68,7 +68,9 @@ class Trainer:
     eval_items : questions rolled out once each before the first step and every
         ``config.eval_every`` steps.
     on_step : callables that get each ``StepReport`` (on the first worker).
-    engine : builds the engine from (model, tokenizer); default the transformers engine.
+    engine : builds the engine from (model, tokenizer), where the model is a PeftModel under
+        "lora"; default the transformers engine.  Its ``refresh()`` is called whenever the
+        weights have changed.
     rollout : the rollout function; default ``workbench.agent``'s.
 
     Raises
@@ -116,7 +118,7 @@ class Trainer:
             "workers": self.workers.size,
         }
         self.policy = Policy(model, config, seed)
-        self.engine = engine(self.policy.rollout_model, tokenizer)
+        self.engine = engine(self.policy.model, tokenizer)
         self.updater = Updater(self.policy, config, self.workers, seed)
         self.step = 0
         self._log = RunLog(self.folder)
@@ -157,7 +159,7 @@ class Trainer:
             trajectories, advantages, [mini_batch_of[t.item_id] for t in trajectories]
         )
         records = self.updater.update(batch, step)
-        self.policy.sync()
+        self.engine.refresh()
         updated = clock()
         self.step += 1
         after = self.method.after_update(self.step)
@@ -276,7 +278,7 @@ class Trainer:
             path, state = found
             check_identity(state, self._identity, path)
             load_checkpoint(path, self.policy.parameters, self.updater.optimiser)
-            self.policy.sync()
+            self.engine.refresh()
             self.step, self.updater.updates, logged = state.step, state.updates, state.logged
         if self.workers.first:
             self._log.cut(logged)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -84,11 +83,14 @@ class Updater:
             weight_decay=optimiser.weight_decay,
         )
         self._device = next(iter(policy.parameters.values())).device
-        self._arithmetic = partial(policy.arithmetic, config.dtype)
-        self._forward = (config.temperature, config.head_rows, self._arithmetic)
+        self._forward = (config.temperature, config.head_rows, policy.arithmetic)
 
     def update(self, batch: Batch, step: int) -> list[TokenRecord]:
         """All updates of one rollout batch; what each saw of its tokens, before stepping."""
+        with self.policy.updating():
+            return self._update(batch, step)
+
+    def _update(self, batch: Batch, step: int) -> list[TokenRecord]:
         config = self.config
         everything = range(len(batch.rollouts))
         ref = old = None
@@ -100,12 +102,11 @@ class Updater:
         elif config.updates_per_step > 1:
             old = self._score(self.policy.causal_lm, batch.rollouts, everything)
         records = []
-        updates = config.updates_per_step // config.epochs
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of("dropout", self.seed, step, self.workers.rank))
             self.policy.model.train()
             for _ in range(config.epochs):
-                for number in range(updates):
+                for number in range(config.updates_per_step // config.epochs):
                     rows = np.flatnonzero(batch.mini_batch == number).tolist()
                     records.append(self._one_update(batch, rows, ref, old))
             self.policy.model.eval()
@@ -169,10 +170,13 @@ class Updater:
         )
 
     def _step(self, record: TokenRecord) -> None:
-        parameters = self.policy.parameters
-        self.workers.sum_gradients(parameters.values())
+        parameters = list(self.policy.parameters.values())
+        for parameter in parameters:
+            if parameter.grad is None:  # AdamW would otherwise skip its decay and moments
+                parameter.grad = torch.zeros_like(parameter)
+        self.workers.sum_gradients(parameters)
         bound = self.config.optimiser.max_grad_norm
-        norm = torch.nn.utils.clip_grad_norm_(parameters.values(), bound)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, bound)
         record.grad_norm = float(norm)
         if not np.isfinite(record.grad_norm):
             raise WorkbenchError(

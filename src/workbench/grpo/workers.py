@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,16 +42,12 @@ class Workers:
 
         return gather_object(rows)
 
-    def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Replace every ``.grad`` by its sum over workers; a missing one counts as 0."""
+    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
+        """Replace every ``.grad`` by its sum over workers."""
         if self.size == 1:
             return
         from accelerate.utils import reduce
 
-        parameters = list(parameters)
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
         flat = torch.cat([p.grad.reshape(-1) for p in parameters])
         flat = reduce(flat, reduction="sum")
         for parameter, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
