@@ -64,12 +64,12 @@ lab: $(STAMP)
 
 policy: $(STAMP)
 	$(REPRODUCE) --profile $(PROFILE) --stage policy
-	$(BIN)/workbench policy install --profile $(PROFILE)
+	$(BIN)/workbench publish policy --profile $(PROFILE)
 
 figures: PROFILE = study
 figures: $(STAMP)
 	$(REPRODUCE) --profile $(PROFILE)
-	$(BIN)/workbench figures --profile $(PROFILE)
+	$(BIN)/workbench publish tables --profile $(PROFILE)
 
 notebooks: $(STAMP)
 	$(BIN)/workbench reproduce --profile smoke --cores $(CORES)

@@ -64,6 +64,18 @@ def report(
 
 
 @app.command()
+def publish(
+    stage: Annotated[str, typer.Argument(help="The stage whose outputs are committed.")],
+    profile: ProfileOption = "study",
+) -> None:
+    """Copy what is committed of a stage's outputs: figures/, data/policy/."""
+    from .workflow.publish import publish as copy
+
+    for folder in copy(profile, stage):
+        typer.echo(folder)
+
+
+@app.command()
 def notebooks() -> None:
     """Copy the outputs of the smoke profile's executed notebooks into notebooks/."""
     from .workflow.refresh import refresh_notebooks
@@ -83,6 +95,31 @@ def check_notebooks(
     from .workflow.check import check_notebooks as check
 
     raise typer.Exit(check(paths or []))
+
+
+@corpus_app.command("search")
+def corpus_search(
+    queries: Annotated[list[str], typer.Argument(help="Queries, searched as one batch.")],
+    profile: ProfileOption = "tiny",
+    k: Annotated[int | None, typer.Option(help="Passages a query; default the profile's.")] = None,
+) -> None:
+    """Search the index of a profile's corpus."""
+    from .corpus.store import load_corpus
+    from .params import load_profile
+    from .retrieval.searcher import load_searcher
+    from .runs import runs_root
+    from .workflow.notebook import require
+
+    loaded = load_profile(profile)
+    folder = require(runs_root() / loaded.name / "corpus" / "main", loaded.name)
+    corpus = load_corpus(folder / "corpus.parquet")
+    searcher = load_searcher(folder / "index", corpus, loaded.retrieval)
+    for query, hits in zip(queries, searcher.search(queries, k), strict=True):
+        typer.echo(f"{query!r}: {len(hits)} passages")
+        for hit in hits:
+            typer.echo(
+                f"  {hit.score:7.3f}  {hit.chunk.chunk_id}  {hit.chunk.title}: {hit.chunk.text!r}"
+            )
 
 
 @params_app.command("show")

@@ -21,7 +21,8 @@ STAGES = (
     Stage("first", "1_first", parts=("corpus",), files=("data/*.txt",)),
     Stage("second", "2_second", parts=("questions",), upstream=("first",), per_condition=True,
           resume=True),
-    Stage("third", "3_third", parts=("seeds",), upstream=("second",), figures=True),
+    Stage("third", "3_third", parts=("seeds",), upstream=("second",), figures=True,
+          commits=(("figures", "kept"),)),
 )
 """
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from workbench.runs import NOTEBOOK
+from workbench.runs import NOTEBOOK, file_hash
 
 ALL = {"first/main", "second/red", "second/blue", "third/main"}
 
@@ -20,6 +20,24 @@ def test_finished_graph_is_up_to_date(finished):
         assert "started" in log and "complete" in log
         assert (finished.folder(name) / NOTEBOOK).is_file()
         assert finished.folder(name).with_suffix(".ipynb").is_file()
+
+
+def test_publish_copies_complete_and_unchanged_outputs(copied):
+    copied.run("publish", "third", "--profile", "three")
+    kept = sorted(path.name for path in (copied.root / "kept").iterdir())
+    assert kept == ["PROVENANCE.json", "all.svg"]
+    record = json.loads((copied.root / "kept" / "PROVENANCE.json").read_text())
+    assert record["manifest_sha256"] == file_hash(copied.folder("third/main"))
+    for stage, say in (("first", "nothing of the stage"), ("third", "is not what the run wrote")):
+        (copied.folder("third/main") / "figures" / "all.svg").write_text("changed")
+        done = copied.run("publish", stage, "--profile", "three", check=False)
+        assert done.returncode == 1 and say in done.stderr
+
+
+def test_report_holds_the_figures(copied):
+    copied.run("report", "--profile", "three")
+    report = (copied.root / "build" / "report-three.html").read_text()
+    assert "all.svg" in report and "third" in report
 
 
 def test_a_param_reruns_what_depends_on_it(finished):

@@ -32,6 +32,7 @@ class Stage:
     per_condition : one run per condition of the profile instead of one named "main".
     resume : the notebook continues a killed run from its work folder.
     figures : it writes a folder ``figures`` that belongs in the report.
+    commits : output folders that are committed, each with where: ``(("policy", "data/policy"),)``.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Stage:
     per_condition: bool = False
     resume: bool = False
     figures: bool = False
+    commits: tuple[tuple[str, str], ...] = ()
 
     @property
     def path(self) -> Path:
