@@ -19,6 +19,12 @@ def test_hash_of_a_file_and_of_a_folder(tmp_path):
         (tmp_path / name / "inner" / "x").write_bytes(b"1")
         (tmp_path / name / "y").write_bytes(b"2")
     assert content_hash(tmp_path / "one") == content_hash(tmp_path / "two")
+    whole = content_hash(tmp_path / "two")
+    for file in (tmp_path / "two" / "y", tmp_path / "two" / "inner" / "x"):
+        file.write_bytes(file.read_bytes() + b"!")
+        assert content_hash(tmp_path / "two") != whole
+        file.write_bytes(file.read_bytes()[:-1])
+    assert content_hash(tmp_path / "two") == whole
     (tmp_path / "two" / "y").rename(tmp_path / "two" / "z")
     assert content_hash(tmp_path / "one") != content_hash(tmp_path / "two")
     with pytest.raises(WorkbenchError, match="nothing here"):
