@@ -66,7 +66,9 @@ def test_round_trip_is_exact(tmp_path):
     assert load_trajectories(save_trajectories(tmp_path / "none.parquet", [])) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
+)
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(1, 12), st.integers(0, 3)), max_size=5))
 def test_any_shapes_round_trip(tmp_path, shapes):
     wrote = [trajectory(*shape) for shape in shapes]

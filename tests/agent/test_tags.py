@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.agent.config import AgentConfig
@@ -92,6 +92,7 @@ def oracle(text):
     return (kind, said, text.index(said, start)) if said else ("invalid", "", 0)
 
 
+@settings(deadline=None)
 @given(st.lists(PARTS, max_size=14).map("".join))
 def test_spans_decode_back_to_the_text_they_name(bpe_tokenizer, text):
     action, ids = parse(bpe_tokenizer, text)
@@ -116,6 +117,7 @@ def test_spans_decode_back_to_the_text_they_name(bpe_tokenizer, text):
     assert f"</{kind}>" not in bpe_tokenizer.decode(ids[: action.keep - 1])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 289), max_size=25))
 def test_parsing_any_ids_never_fails(bpe_tokenizer, ids):
     action = build_protocol(CONFIG, bpe_tokenizer).parse(ids)

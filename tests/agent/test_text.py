@@ -1,7 +1,7 @@
 """Codec: which text may become markup, and which characters a token adds."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizer
 
@@ -26,6 +26,7 @@ def test_trusted_text_has_markup_and_plain_text_has_none(word_tokenizer):
     assert word_tokenizer.convert_tokens_to_ids("Oslo") in ids
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -74,6 +75,7 @@ def test_pieces_by_hand(bpe_tokenizer, word_tokenizer):
     assert Pieces("", (0,)).tokens(0, 0) == (0, 0)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=30))
 def test_pieces_reproduce_any_text(bpe_tokenizer, text):
     ids = bpe_tokenizer(text, add_special_tokens=False).input_ids
@@ -84,6 +86,7 @@ def test_pieces_reproduce_any_text(bpe_tokenizer, text):
         assert text[start] in bpe_tokenizer.decode(ids[first:end])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 289), max_size=20))
 def test_pieces_of_any_ids_agree_with_decoding(bpe_tokenizer, ids):
     pieces = Codec(bpe_tokenizer).pieces(ids)

@@ -62,6 +62,8 @@ def top_logprobs(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     ``logits`` float32 [n, V]; log-probs are the model's own: no temperature, no nucleus.
     """
     values, ids = logits.topk(k, dim=-1)
+    if k == 0:
+        return ids, values
     return ids, values - logits.logsumexp(-1, keepdim=True)
 
 

@@ -13,8 +13,8 @@ from ..errors import WorkbenchError
 from ..seeding import torch_generator
 from .base import Generation, Sampling
 from .cache import RowCache
-from .sampling import draw, top_logprobs
-from .stopping import EOS, Stopper
+from .sampling import draw
+from .turn import Turn
 
 if TYPE_CHECKING:
     from .transformers_engine import TransformersEngine
@@ -99,7 +99,7 @@ class TransformersSession:
         stopper = self._engine.stopper(tuple(stop))
         order = self._arrange(rows)
         logits = self._prefill(order, max(limits[row] for row in rows))
-        turn = _Turn(order, [limits[row] for row in order], self._sampling, logits.device)
+        turn = Turn(order, [limits[row] for row in order], self._sampling, logits.device)
         lengths = torch.tensor([self._cached[row] for row in order], device=logits.device)
         while True:
             ids, logprobs = self._sample(turn, logits)
@@ -118,13 +118,13 @@ class TransformersSession:
             self._drawn[row] += len(tokens)
         return turn.generations()
 
-    def _sample(self, turn: _Turn, logits: Tensor) -> tuple[Tensor, Tensor]:
+    def _sample(self, turn: Turn, logits: Tensor) -> tuple[Tensor, Tensor]:
         """One token and its log-prob for every row of the decoding batch."""
         sampling = self._sampling
         uniform = self._draws(turn) if sampling.temperature else None
         return draw(logits, sampling.temperature, sampling.top_p, uniform)
 
-    def _step(self, turn: _Turn, ids: Tensor, lengths: Tensor) -> Tensor:
+    def _step(self, turn: Turn, ids: Tensor, lengths: Tensor) -> Tensor:
         """One token per row of the decoding batch; finished rows in it are padding."""
         step = turn.steps  # tokens sampled so far by the unfinished rows
         longest = max(self._cached[row] for row in turn.rows) + step
@@ -190,7 +190,7 @@ class TransformersSession:
         self._slot = places
         return sorted(rows, key=places.__getitem__)
 
-    def _compact(self, turn: _Turn) -> Tensor:
+    def _compact(self, turn: Turn) -> Tensor:
         """Move unfinished rows to the front; returns which places of the batch remain."""
         keep = turn.unfinished
         holes = [i for i in range(keep) if turn.finish[turn.rows[i]]]
@@ -204,7 +204,7 @@ class TransformersSession:
             self._slot[turn.rows[index]] = place
         return turn.narrow(order[:keep])
 
-    def _draws(self, turn: _Turn) -> Tensor:
+    def _draws(self, turn: Turn) -> Tensor:
         places = [self._drawn[row] + turn.steps for row in turn.rows]
         while max(places) >= (width := self._uniform.shape[1]):
             # A generator per block: a row's draws do not depend on how many rows there are.
@@ -229,87 +229,3 @@ class TransformersSession:
                 where="generate",
                 fix="lower the token limits or raise the engine's max_length",
             )
-
-
-class _Turn:
-    """Bookkeeping of one ``generate``: who decodes, what was sampled, how it ended.
-
-    ``rows`` are the session rows in the decoding batch, by place; ``running`` int64 [n] is 1
-    where that row is unfinished; ``steps`` counts sampled tokens per unfinished row.
-    """
-
-    def __init__(
-        self, order: list[int], limits: list[int], sampling: Sampling, device: torch.device
-    ):
-        self.rows = list(order)
-        self.device = device
-        self.steps = 0
-        self.unfinished = len(order)
-        self.tokens: dict[int, list[int]] = {row: [] for row in order}
-        self.finish: dict[int, str] = dict.fromkeys(order, "")
-        self.running = torch.ones(len(order), dtype=torch.long, device=device)
-        self._limits = dict(zip(order, limits, strict=True))
-        self._line = {row: line for line, row in enumerate(order)}
-        self._lines = torch.arange(len(order), device=device)
-        self._k = sampling.top_k_logprobs
-        size = max(limits)
-        self._logprobs = torch.empty(len(order), size, device=device)
-        self._top_ids = torch.empty(len(order), size, self._k, dtype=torch.int32, device=device)
-        self._top = torch.empty(len(order), size, self._k, device=device)
-
-    def record(self, ids: Tensor, logprobs: Tensor, logits: Tensor, stopper: Stopper) -> None:
-        """Take in one sampled token per place and see which rows end with it."""
-        place = self._lines, torch.full_like(self._lines, self.steps)
-        self._logprobs[place] = logprobs
-        if self._k:
-            top_ids, self._top[place] = top_logprobs(logits, self._k)
-            self._top_ids[place] = top_ids.int()
-        broken = ~logprobs.isfinite()
-        seen = torch.stack([ids, stopper.codes[ids], broken.long()]).tolist()
-        self.steps += 1
-        ended = []
-        for index, (row, token, code, bad) in enumerate(zip(self.rows, *seen, strict=True)):
-            if self.finish[row]:
-                continue
-            if bad:
-                raise WorkbenchError(
-                    f"the model's logits are NaN or infinite at token {self.steps} of row {row}",
-                    where="generate",
-                    fix="the weights or the arithmetic broke: check the last update and dtype",
-                )
-            tokens = self.tokens[row]
-            tokens.append(token)
-            if code == EOS:
-                self.finish[row] = "eos"
-            elif code and stopper.stops(tokens):
-                self.finish[row] = "stop"
-            elif len(tokens) >= self._limits[row]:
-                self.finish[row] = "length"
-            if self.finish[row]:
-                ended.append(index)
-        if ended:
-            self.running[ended] = 0
-            self.unfinished -= len(ended)
-
-    def narrow(self, places: list[int]) -> Tensor:
-        """Go on with the rows at ``places`` only, in that order."""
-        keep = torch.tensor(places, device=self.device)
-        self.rows = [self.rows[place] for place in places]
-        self.running, self._lines = self.running[keep], self._lines[keep]
-        return keep
-
-    def generations(self) -> dict[int, Generation]:
-        """What every row generated."""
-        logprobs = self._logprobs.cpu().numpy()
-        top_ids, top = self._top_ids.cpu().numpy(), self._top.cpu().numpy()
-        result = {}
-        for row, line in self._line.items():
-            count = len(self.tokens[row])
-            result[row] = Generation(
-                np.array(self.tokens[row], np.int32),
-                logprobs[line, :count].copy(),
-                top_ids[line, :count].copy(),
-                top[line, :count].copy(),
-                self.finish[row],
-            )
-        return result

@@ -14,11 +14,9 @@ from .base import Generation, Sampling
 from .cache import RowCache
 from .dtype import Choice, compute_dtype
 from .replica import Replica, mergeable, plain_model
-from .sampling import top_logprobs
+from .scoring import score
 from .session import TransformersSession
 from .stopping import Stopper
-
-_LOGITS = 2**24  # logits computed at once when scoring
 
 
 class TransformersEngine:
@@ -106,7 +104,6 @@ class TransformersEngine:
             raise WorkbenchError(f"prompts {empty} are empty", where="engine.open")
         return TransformersSession(self, prompts, sampling, seed)
 
-    @torch.inference_mode()
     def score(
         self, sequences: Sequence[Sequence[int]], masks: Sequence[np.ndarray], top_k: int = 0
     ) -> list[Generation]:
@@ -125,56 +122,26 @@ class TransformersEngine:
             a mask has another length than its sequence or is True at token 0, which nothing
             predicts; a sequence is longer than ``max_length``; the logits are NaN or infinite.
         """
-        arrays = [np.asarray(s, np.int64) for s in sequences]
-        wanted = [np.flatnonzero(mask) for mask in masks]
-        for place, (tokens, mask) in enumerate(zip(arrays, masks, strict=True)):
-            self._check_scored(place, tokens, np.asarray(mask))
-        # What stands behind the last wanted token is not needed.
-        lengths = [int(w[-1]) if len(w) else 0 for w in wanted]
-        order = sorted((i for i, n in enumerate(lengths) if n), key=lambda i: -lengths[i])
-        results = [_generation(*_empty(top_k)) for _ in arrays]
         with self.evaluating():
-            for start, end in self.chunks([lengths[i] for i in order]):
-                rows = order[start:end]
-                for row, result in zip(
-                    rows, self._score([arrays[i] for i in rows], [wanted[i] for i in rows], top_k)
-                ):
-                    results[row] = result
-        return results
+            return score(self, sequences, masks, top_k)
 
-    def _score(
-        self, arrays: list[np.ndarray], wanted: list[np.ndarray], top_k: int
-    ) -> list[Generation]:
-        """Score a batch in one forward pass; right padding is out of sight of causal attention."""
-        counts = [int(w[-1]) for w in wanted]
-        ids = torch.zeros(len(arrays), max(counts), dtype=torch.long)
-        for place, (tokens, count) in enumerate(zip(arrays, counts, strict=True)):
-            ids[place, :count] = torch.from_numpy(tokens[:count])
-        hidden = self._decoder(input_ids=ids.to(self.device), use_cache=False).last_hidden_state
-        self.tokens_processed += sum(counts)
-        self.tokens_padded += ids.numel() - sum(counts)
-        batch = np.repeat(np.arange(len(arrays)), [len(w) for w in wanted])
-        before = np.concatenate(wanted) - 1
-        targets = np.concatenate([a[w] for a, w in zip(arrays, wanted, strict=True)])
-        at, where, ids = (torch.from_numpy(x).to(self.device) for x in (batch, before, targets))
-        hidden = hidden[at, where]
-        parts = []
-        size = max(1, _LOGITS // self._head.weight.shape[0])
-        for piece, target in zip(hidden.split(size), ids.split(size), strict=True):
-            logits = self._head(piece).float()
-            logprobs = logits.gather(1, target[:, None])[:, 0] - logits.logsumexp(-1)
-            top = top_logprobs(logits, top_k) if top_k else _empty(top_k, len(piece))[2:]
-            parts.append((logprobs, *map(torch.as_tensor, top)))
-        logprobs, top_ids, top = (torch.cat(p).cpu().numpy() for p in zip(*parts, strict=True))
-        if not np.isfinite(logprobs).all():
-            raise WorkbenchError(
-                "the model's logits are NaN or infinite",
-                where="engine.score",
-                fix="the weights or the arithmetic broke: check the last update and dtype",
-            )
-        ends = np.cumsum([len(w) for w in wanted])[:-1]
-        columns = (np.split(c, ends) for c in (targets, logprobs, top_ids, top))
-        return [_generation(*values) for values in zip(*columns, strict=True)]
+    @torch.inference_mode()
+    def hidden(self, ids: Tensor) -> Tensor:
+        """Last hidden states [n, width, H] of right-padded rows, without a cache.
+
+        Padding is out of sight of causal attention, so there is no mask.
+        """
+        return self._decoder(input_ids=ids.to(self.device), use_cache=False).last_hidden_state
+
+    @torch.inference_mode()
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Logits float32 [n, V] of hidden states [n, H]."""
+        return self._head(hidden).float()
+
+    @property
+    def vocabulary(self) -> int:
+        """Columns of the logits."""
+        return self._head.weight.shape[0]
 
     def block(
         self,
@@ -205,7 +172,7 @@ class TransformersEngine:
         else:
             ends = torch.tensor(counts, device=self.device) - 1
             last = hidden[torch.arange(len(ids), device=self.device), ends]
-        return self._head(last).float()
+        return self.logits(last)
 
     def chunks(self, counts: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Ranges of consecutive rows with at most ``prefill_tokens`` padded tokens each."""
@@ -221,7 +188,7 @@ class TransformersEngine:
     def stopper(self, stop: tuple[str, ...]) -> Stopper:
         """What ends a turn under these stop strings."""
         if stop not in self._stoppers:
-            stopper = Stopper(self.tokenizer, stop, self._eos, self._head.weight.shape[0])
+            stopper = Stopper(self.tokenizer, stop, self._eos, self.vocabulary)
             stopper.codes = stopper.codes.to(self.device)
             self._stoppers[stop] = stopper
         return self._stoppers[stop]
@@ -237,23 +204,6 @@ class TransformersEngine:
         finally:
             if training:
                 self._model.train()
-
-    def _check_scored(self, place: int, tokens: np.ndarray, mask: np.ndarray) -> None:
-        if mask.dtype != bool or mask.shape != tokens.shape:
-            raise WorkbenchError(
-                f"mask {place} is {mask.dtype} {mask.shape}, expected bool {tokens.shape}",
-                where="engine.score",
-            )
-        if mask[:1].any():
-            raise WorkbenchError(
-                f"token 0 of sequence {place} is masked, but nothing predicts it",
-                where="engine.score",
-            )
-        if len(tokens) > self.max_length:
-            raise WorkbenchError(
-                f"sequence {place} has {len(tokens)} tokens, the engine takes {self.max_length}",
-                where="engine.score",
-            )
 
 
 def _check_architecture(config: object) -> None:
@@ -287,16 +237,3 @@ def _eos_ids(model: nn.Module, tokenizer: object) -> set[int]:
     ):
         found.update([ids] if isinstance(ids, int) else ids or ())
     return found
-
-
-def _empty(top_k: int, rows: int = 0) -> tuple[np.ndarray, ...]:
-    return (
-        np.empty(rows, np.int32),
-        np.empty(rows, np.float32),
-        np.empty((rows, top_k), np.int32),
-        np.empty((rows, top_k), np.float32),
-    )
-
-
-def _generation(tokens, logprobs, top_ids, top) -> Generation:
-    return Generation(tokens.astype(np.int32), logprobs, top_ids.astype(np.int32), top, "scored")
