@@ -1,6 +1,6 @@
 """Demonstrations that teach the base policy the protocol, reading, and graded knowledge.
 
-Five kinds of sequences, drawn anew for every step:
+Six kinds of sequences, drawn anew for every step:
 
 * *statements*: a fact's question answered from memory; each fact exactly as often as its
   ``exposures`` say, in the normal and in the closed-book prompt.  They are the only place
@@ -8,6 +8,9 @@ Five kinds of sequences, drawn anew for every step:
 * *masked direct*: other questions answered directly, without loss on the first mention of
   the answer: answering from memory stays likely everywhere, wrong answers are not taught.
 * *one search* and *two searches* over what the retriever really returns for the query.
+* *lookups*: made-up passages of real lines under random titles, and many questions of the
+  form "title field -> answer" in a row: nearly every third token teaches reading.  Early on
+  most of them copy the passages instead, word by word: copying is what reading grows from.
 * *sloppy*: a first query that names only the subject, or asks for another field, and a
   second, better one when the evidence did not come.
 
@@ -28,6 +31,7 @@ import numpy as np
 from pydantic import Field
 
 from ..config import Settings
+from ..corpus.records import Chunk, Page
 from ..questions.build import CHAIN
 from ..questions.graph import Item
 from ..questions.relations import BY_NAME, Fact
@@ -36,8 +40,8 @@ from ..questions.relations import BY_NAME, Fact
 class DemonstrationConfig(Settings):
     """Shares of the mixture and of the swaps; see the module's docstring.
 
-    ``easy_share`` of the steps shows mostly single gold passages first.  ``direct_known``
-    applies to facts shown four times or more.
+    ``lookups_early`` is the share of lookups in the first ``early_share`` of the steps,
+    ``lookups_late`` afterwards, ``copies_early`` the share of copies among the early ones.  ``direct_known`` applies to facts shown four times or more.
     """
 
     one_hop: float = Field(default=0.56, ge=0, le=1)
@@ -52,7 +56,10 @@ class DemonstrationConfig(Settings):
     swap_answer: float = Field(default=0.65, ge=0, le=1)
     swap_subject: float = Field(default=0.65, ge=0, le=1)
     shuffle_passages: float = Field(default=0.5, ge=0, le=1)
-    easy_share: float = Field(default=0.15, ge=0, le=1)
+    early_share: float = Field(default=0.25, ge=0, le=1)
+    lookups_early: float = Field(default=0.6, ge=0, le=1)
+    lookups_late: float = Field(default=0.12, ge=0, le=1)
+    copies_early: float = Field(default=0.6, ge=0, le=1)
 
 
 @dataclass(slots=True)
@@ -61,6 +68,13 @@ class Demonstration:
 
     tokens: np.ndarray
     mask: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A passage made up for a lookup, in the place of a hit."""
+
+    chunk: Chunk
 
 
 @dataclass
@@ -92,12 +106,13 @@ class Demonstrator:
     protocol, closed_book : the tag protocol it is to speak, with and without retrieval in its
         prompt; their ``prompt`` and ``observation`` give the ids that rollouts will show.
     searcher : the retriever of the study.
+    pages : the pages that the facts were read from.
     facts : every fact of the corpus, for swaps and statements.
     items : questions whose passages may be read: those of the test split are refused here,
         only their facts' statements (``exposures``) are shown.
     """
 
-    def __init__(self, tokenizer, protocol, closed_book, searcher, facts, items, config):
+    def __init__(self, tokenizer, protocol, closed_book, searcher, pages, facts, items, config):
         self.config: DemonstrationConfig = config
         self.protocol, self.closed_book = protocol, closed_book
         self.tokenizer, self.searcher = tokenizer, searcher
@@ -109,13 +124,16 @@ class Demonstrator:
         self.eos = tokenizer.eos_token
         self._hits: dict[str, list] = {}
         self._prepare_queries()
+        lines = _short_lines(pages, facts)
         self._pools: dict[str, list[int]] = defaultdict(list)
         for fact in facts:
             tokens = self._ids(fact.answer)
             if len(tokens) == 1:
                 self._pools[BY_NAME[fact.relation].kind].append(tokens[0])
         titles = {f.title for f in facts}
-        self._titles = [t[0] for n in sorted(titles) if len(t := self._ids(n)) == 1]
+        self._title_names = [n for n in sorted(titles) if len(self._ids(n)) == 1]
+        self._titles = [self._ids(n)[0] for n in self._title_names]
+        self._lines = [(f, line) for f in facts if (line := lines.get(f.fact_id))]
         self._pools = {k: sorted(set(v)) for k, v in self._pools.items()}
 
     # -- ingredients -----------------------------------------------------------------
@@ -177,18 +195,46 @@ class Demonstrator:
         self._answer_directly(draft, item.answers[0], rng, learn=True)
         return self._finish(draft, item, rng, swap=False)
 
-    def draw(self, rng, easy: bool) -> Demonstration:
-        """One demonstration of the mixture; ``easy`` shows the gold passage alone."""
+    def draw(self, rng, early: bool = False) -> Demonstration:
+        """One demonstration of the mixture, early or late in training."""
         c = self.config
-        if easy or rng.random() < c.one_hop:
+        if rng.random() < (c.lookups_early if early else c.lookups_late):
+            return self.lookups(rng, copy=early and rng.random() < c.copies_early)
+        if rng.random() < c.one_hop:
             item = self.reading[rng.integers(len(self.reading))]
             direct = c.direct_known if item.exposures >= 4 else c.direct_unknown
         else:
             item = self.chains[rng.integers(len(self.chains))]
             direct = c.direct_chain
-        if not easy and rng.random() < direct:
+        if rng.random() < direct:
             return self._masked_direct(item, rng)
-        return self._searched(item, rng, easy)
+        return self._searched(item, rng)
+
+    def lookups(self, rng, copy: bool) -> Demonstration:
+        """Made-up passages and, in random order, answers read from them or their own words."""
+        titles = rng.choice(len(self._title_names), size=3, replace=False)
+        hits, asked = [], []
+        for rank in titles:
+            title = self._title_names[rank]
+            own = [self._lines[i] for i in rng.integers(len(self._lines), size=3)]
+            own = list({fact.relation: (fact, line) for fact, line in own}.values())
+            chunk = Chunk("", "", title, "\n".join(line for _, line in own), ())
+            hits.append(_Made(chunk))
+            asked += [(title, fact) for fact, _ in own]
+        draft = _Draft(self._ids)
+        draft.feed(self.protocol.observation(hits, (), self.protocol.config.max_observation_tokens).ids)
+        if copy:
+            for place in rng.permutation(len(hits)):
+                chunk = hits[place].chunk
+                draft.say(chunk.title, False).say(f": {chunk.text}")
+            return self._finish(draft, None, rng, swap=False)
+        for place in rng.permutation(len(asked)):
+            title, fact = asked[place]
+            draft.say("<think>").say(title, False).say(BY_NAME[fact.relation].field, False)
+            if rng.random() < self.config.answer_in_reasoning:
+                draft.say(":").say(fact.answer)
+            draft.say(". </think> <answer>").say(fact.answer).say("</answer>")
+        return self._finish(draft, None, rng, swap=False)
 
     def _start(self, item: Item, protocol=None) -> _Draft:
         draft = _Draft(self._ids)
@@ -221,20 +267,18 @@ class Demonstrator:
     def _kind(self, item: Item) -> str:
         return BY_NAME[self.facts[item.nodes[-1].fact_id].relation].kind
 
-    def _search(self, draft: _Draft, query: str, rng, gold_only: Fact | None = None):
+    def _search(self, draft: _Draft, query: str, rng):
         draft.say("<search>").say(query).say("</search>")
         hits = self._hits[query]
-        if gold_only is not None:
-            hits = [h for h in hits if self._shows([h], gold_only)][:1] or hits
         self._observe(draft, hits, rng)
         return hits
 
-    def _searched(self, item: Item, rng, easy: bool) -> Demonstration:
+    def _searched(self, item: Item, rng) -> Demonstration:
         facts = [self.facts[n.fact_id] for n in item.nodes]
         draft = self._start(item)
-        sloppy = not easy and rng.random() < self.config.sloppy
+        sloppy = rng.random() < self.config.sloppy
         style = int(rng.integers(1, 3)) if sloppy else 0
-        hits = self._find(draft, item, facts[0], self._first_query(item, style), rng, easy, sloppy)
+        hits = self._find(draft, item, facts[0], self._first_query(item, style), rng, sloppy)
         if hits is None:
             return self._masked_direct(item, rng)
         draft.say("<think>").say(self._cite(facts[0], rng))
@@ -250,10 +294,10 @@ class Demonstrator:
         draft.say(". </think> <answer>").say(item.answers[0]).say("</answer>").say(self.eos)
         return self._finish(draft, item, rng, swap=True)
 
-    def _find(self, draft, item, fact, query, rng, easy, sloppy):
+    def _find(self, draft, item, fact, query, rng, sloppy):
         """Search until the first fact's evidence is there; None when the retriever misses it."""
         draft.say("Looking this up. </think>")
-        hits = self._search(draft, query, rng, fact if easy else None)
+        hits = self._search(draft, query, rng)
         if self._shows(hits, fact):
             return hits
         if not sloppy:
@@ -264,7 +308,7 @@ class Demonstrator:
 
     # -- swaps -----------------------------------------------------------------------
 
-    def _finish(self, draft: _Draft, item: Item, rng, swap: bool) -> Demonstration:
+    def _finish(self, draft: _Draft, item: Item | None, rng, swap: bool) -> Demonstration:
         tokens = np.asarray(draft.ids, dtype=np.int64)
         mask = np.asarray(draft.mask, dtype=bool)
         if swap:
@@ -293,3 +337,17 @@ class Demonstrator:
                     break
 
 
+
+
+def _short_lines(pages: Sequence[Page], facts: Sequence[Fact], words: int = 16) -> dict[str, str]:
+    """Fact id -> its paragraph, for paragraphs of few words; one relation for each paragraph.
+
+    Where two relations share a field, the label cannot say which is meant, so only the first
+    is looked up.
+    """
+    text = {p.page_id: p.text for p in pages}
+    first: dict[tuple[str, int], str] = {}
+    for fact in facts:
+        first.setdefault((fact.page_id, fact.paragraph), fact.fact_id)
+    lines = {i: text[page_id][paragraph] for (page_id, paragraph), i in first.items()}
+    return {i: line for i, line in lines.items() if len(line.split()) <= words}

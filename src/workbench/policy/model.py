@@ -9,14 +9,19 @@ from ..seeding import seed_of
 
 
 class ModelConfig(Settings):
-    """Sizes of the decoder; embeddings are tied, head size is hidden_size / heads."""
+    """Sizes of the decoder; embeddings are tied, head size is hidden_size / heads.
+
+    ``embedding_std`` is far above transformers' 0.02: what all rare tokens learn in common
+    (that they are unlikely) must not drown what tells them apart, or names cannot be copied.
+    """
 
     hidden_size: int = Field(default=192, ge=8)
     layers: int = Field(default=4, ge=1)
-    heads: int = Field(default=3, ge=1)
+    heads: int = Field(default=6, ge=1)
     intermediate_size: int = Field(default=512, ge=8)
     max_positions: int = Field(default=2048, ge=64)
     rope_theta: float = Field(default=10_000.0, gt=0)
+    embedding_std: float = Field(default=0.1, gt=0)
 
 
 def build_model(config: ModelConfig, vocabulary: int, pad: int, eos: int, seed: int):
@@ -27,7 +32,7 @@ def build_model(config: ModelConfig, vocabulary: int, pad: int, eos: int, seed: 
     state = torch.get_rng_state()
     torch.manual_seed(seed_of("policy-init", seed))
     try:
-        return LlamaForCausalLM(
+        model = LlamaForCausalLM(
             LlamaConfig(
                 vocab_size=vocabulary,
                 hidden_size=config.hidden_size,
@@ -44,5 +49,7 @@ def build_model(config: ModelConfig, vocabulary: int, pad: int, eos: int, seed: 
                 eos_token_id=eos,
             )
         )
+        torch.nn.init.normal_(model.get_input_embeddings().weight, std=config.embedding_std)
+        return model
     finally:
         torch.set_rng_state(state)

@@ -82,6 +82,7 @@ def build_policy(
         build_protocol(agent, tokenizer),
         build_protocol(closed, tokenizer),
         searcher,
+        pages,
         list(read_facts(list(pages))),
         items,
         config.demonstrations,

@@ -20,11 +20,12 @@ from .demonstrations import Demonstration, Demonstrator
 
 
 class SFTConfig(Settings):
-    """``tokens_per_step`` bounds the tokens of a step, padding excluded."""
+    """``tokens_per_step`` bounds the tokens of a step, padding excluded; ``micro_tokens`` those of
+    one forward pass, padding included: small, so that similar lengths go together."""
 
     steps: int = Field(default=3000, ge=1)
     tokens_per_step: int = Field(default=4000, ge=64)
-    micro_tokens: int = Field(default=4096, ge=64)
+    micro_tokens: int = Field(default=1024, ge=64)
     lr_matrices: float = Field(default=0.02, gt=0)
     lr_other: float = Field(default=3.0e-3, gt=0)
     warmup_steps: int = Field(default=50, ge=0)
@@ -60,15 +61,14 @@ def step_batches(demonstrator: Demonstrator, config: SFTConfig) -> Iterator[list
     """The demonstrations of each step: its share of the statements, then the mixture."""
     queue = [i for i in demonstrator.single for _ in range(i.exposures)]
     generator("statements", config.seed).shuffle(queue)
-    easy_until = demonstrator.config.easy_share * config.steps
+    early_until = demonstrator.config.early_share * config.steps
     for step in range(config.steps):
         rng = generator("demonstrations", config.seed, step)
         first, last = (len(queue) * s // config.steps for s in (step, step + 1))
         batch = [demonstrator.statement(item, rng) for item in queue[first:last]]
         used = sum(len(d.tokens) for d in batch)
         while used < config.tokens_per_step:
-            easy = step < easy_until and rng.random() < 0.8
-            batch.append(demonstrator.draw(rng, easy))
+            batch.append(demonstrator.draw(rng, early=step < early_until))
             used += len(batch[-1].tokens)
         yield batch
 
