@@ -112,8 +112,8 @@ def test_meta_that_is_broken(folder, config, corpus, text):
 
 def test_other_settings_are_refused(corpus, tmp_path):
     folder = build_index(corpus, RetrievalConfig(), tmp_path / "index")
-    other = RetrievalConfig(bm25=BM25Config(k1=0.9))
-    with pytest.raises(WorkbenchError, match="settings.*1.5.*0.9"):
+    other = RetrievalConfig(bm25=BM25Config(k1=1.5))
+    with pytest.raises(WorkbenchError, match="settings.*0.9.*1.5"):
         load_searcher(folder, corpus, other)
 
 

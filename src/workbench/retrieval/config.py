@@ -12,16 +12,18 @@ from ..config import Settings
 class BM25Config(Settings):
     """How text becomes terms and terms become scores (used when ``encoder`` is "bm25").
 
-    ``k1`` and ``b`` are BM25's term saturation and length normalisation; ``method`` is one of
-    the bm25s variants whose scores are zero exactly for passages that share no term with the
-    query or only terms of zero weight.  ``token_pattern`` is a regular expression for one
-    word of lower-cased text, ``stopwords`` a bm25s list (Lucene's 33 words for "en") and
-    ``stemmer`` a Snowball language; None switches either off.  ``fold_accents`` makes "Bogotá"
-    and "Bogota" one term, in whichever Unicode normal form they are written.
+    ``k1`` and ``b`` are BM25's term saturation and length normalisation.  The defaults are
+    Anserini's and suit short passages: with 1.5 and 0.75 a passage that repeats the country's
+    name outweighs the one with the word that was asked for.  ``method`` is one of the bm25s
+    variants whose scores are zero exactly for passages that share no term with the query or
+    only terms of zero weight.  ``token_pattern`` is a regular expression for one word of
+    lower-cased text, ``stopwords`` a bm25s list (Lucene's 33 words for "en") and ``stemmer`` a
+    Snowball language; None switches either off.  ``fold_accents`` makes "Bogotá" and "Bogota"
+    one term, in whichever Unicode normal form they are written.
     """
 
-    k1: float = Field(default=1.5, gt=0)
-    b: float = Field(default=0.75, ge=0, le=1)
+    k1: float = Field(default=0.9, gt=0)
+    b: float = Field(default=0.4, ge=0, le=1)
     method: Literal["lucene", "robertson", "atire"] = "lucene"
     token_pattern: str = r"\w+"
     stopwords: Literal["en", "en_plus"] | None = "en"
