@@ -60,7 +60,7 @@ def _worker(rank, port, queue, function, arguments) -> None:
     PartialState._reset_state()  # the forked one says: a single process
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    os.environ |= {"ACCELERATE_USE_CPU": "true"}
+    os.environ |= {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     torch.set_num_threads(1)
     try:
         queue.put((rank, function(*arguments)))

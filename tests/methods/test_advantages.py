@@ -5,36 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.agent.trajectory import Segment, Trajectory
+from workbench.agent.trajectory import Segment
 from workbench.errors import WorkbenchError
 from workbench.methods.advantages import group_advantages, on_generated
 
 DELTA = 1e-6
 rewards = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=2, max_size=8)
-
-
-def trajectory(segments) -> Trajectory:
-    n = len(segments)
-    return Trajectory(
-        item_id="q",
-        group="q",
-        sample=0,
-        seed=0,
-        tokens=np.arange(n, dtype=np.int32),
-        segments=np.array(segments, dtype=np.uint8),
-        logprobs=np.zeros(n, np.float32),
-        topk_ids=np.zeros((n, 0), np.int32),
-        topk_logprobs=np.zeros((n, 0), np.float32),
-        searches=[],
-        answer=None,
-        answer_span=None,
-        commit_index=-1,
-        valid=False,
-        invalid_reason="no answer",
-        truncated=False,
-        turns=1,
-        invalid_actions=0,
-    )
 
 
 def test_handed_case():
@@ -74,10 +50,10 @@ def test_a_reward_that_is_not_finite_is_refused():
         group_advantages(np.array([0.0, np.nan]), ["q", "q"], DELTA)
 
 
-def test_advantages_lie_on_generated_tokens_only():
+def test_advantages_lie_on_generated_tokens_only(rolled_out):
     s = Segment
-    one = trajectory([s.PROMPT, s.REASONING, s.CALL, s.QUERY, s.OBSERVATION, s.ANSWER, s.PADDING])
-    two = trajectory([s.PROMPT, s.ANSWER])
+    codes = [s.PROMPT, s.REASONING, s.CALL, s.QUERY, s.OBSERVATION, s.ANSWER, s.PADDING]
+    one, two = rolled_out("x", segments=codes), rolled_out("x", segments=[s.PROMPT, s.ANSWER])
     got = on_generated(np.array([0.5, -2.0]), [one, two])
     np.testing.assert_array_equal(got[0], np.float32([0, 0.5, 0.5, 0.5, 0, 0.5, 0]))
     np.testing.assert_array_equal(got[1], np.float32([0, -2.0]))
