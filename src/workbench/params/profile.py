@@ -12,9 +12,7 @@ from ..corpus.source import CorpusConfig
 from ..engines.base import Sampling
 from ..grpo.config import GRPOConfig
 from ..inference.bootstrap import BootstrapConfig
-from ..policy.demonstrations import DemonstrationConfig
-from ..policy.model import ModelConfig
-from ..policy.sft import SFTConfig
+from ..policy.config import PolicyConfig
 from ..questions.build import QuestionConfig
 from ..retrieval.config import RetrievalConfig
 from ..runs import stable_hash
@@ -33,31 +31,15 @@ class MachineConfig(Settings):
     offline: bool = True
 
 
-class PolicyParams(Settings):
-    """The policy that training starts from.
-
-    ``source`` is a folder under the project root or a hub id.  The other parts are the recipe
-    of the embedded base policy, which only its own notebook uses.
-    """
-
-    source: str = "data/policy"
-    model: ModelConfig = ModelConfig()
-    demonstrations: DemonstrationConfig = DemonstrationConfig()
-    training: SFTConfig = SFTConfig()
-
-
 class EvaluationParams(Settings):
     """Sizes of the measurements.
 
     ``questions`` of the test split are asked (None: all; the same ones for every policy),
-    once greedily and ``samples`` times at the profile's sampling.  ``card_questions`` per
-    group are asked for the card of the base policy.
+    once greedily and ``samples`` times at the profile's sampling.
     """
 
     questions: int | None = Field(default=None, ge=1)
     samples: int = Field(default=1, ge=1)
-    card_questions: int | None = Field(default=None, ge=1)
-    card_samples: int = Field(default=5, ge=2)
 
 
 class VotingParams(Settings):
@@ -83,7 +65,7 @@ class Profile(Settings):
     corpus: CorpusConfig = CorpusConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     questions: QuestionConfig = QuestionConfig()
-    policy: PolicyParams = PolicyParams()
+    policy: PolicyConfig = PolicyConfig()
     agent: AgentConfig = AgentConfig()
     sampling: Sampling = Sampling()
     grpo: GRPOConfig

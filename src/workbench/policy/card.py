@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from pydantic import Field
 
 from ..agent.config import AgentConfig
 from ..agent.rollout import rollout
 from ..agent.trajectory import Trajectory
-from ..config import Settings
 from ..engines.base import Engine, Sampling
 from ..evaluation.metrics import evaluate
 from ..evaluation.summary import group_shares, summarise
@@ -24,6 +22,7 @@ from ..inference.classical import wilson
 from ..interventions.deletion import changed_under_deletion
 from ..questions.graph import Item
 from ..seeding import generator
+from .config import CardConfig
 from .recipe import closed_book_agent
 
 SEARCH_FIRST = " Looking this up. </think>"
@@ -39,15 +38,6 @@ TARGETS: dict[str, tuple[float, float]] = {
     "groups of five mixed in correctness": (1 / 3, 1.0),
     "answer changes under evidence deletion": (0.20, 0.90),
 }
-
-
-class CardConfig(Settings):
-    """Test questions per hop count for each measurement, and rollouts per group."""
-
-    searched: int = Field(default=400, ge=1)
-    groups: int = Field(default=100, ge=1)
-    samples: int = Field(default=5, ge=2)
-    seed: int = 0
 
 
 @dataclass

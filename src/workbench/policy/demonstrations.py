@@ -207,8 +207,8 @@ class Demonstrator:
             item = self.chains[rng.integers(len(self.chains))]
             direct = c.direct_chain
         if rng.random() < direct:
-            return self._masked_direct(item, rng)
-        return self._searched(item, rng)
+            return self.masked_direct(item, rng)
+        return self.searched(item, rng)
 
     def lookups(self, rng, copy: bool) -> Demonstration:
         """Made-up passages and, in random order, answers read from them or their own words."""
@@ -252,7 +252,8 @@ class Demonstrator:
             draft.say("Known already. </think>")
         draft.say("<answer>").say(answer, learn).say("</answer>").say(self.eos)
 
-    def _masked_direct(self, item: Item, rng) -> Demonstration:
+    def masked_direct(self, item: Item, rng) -> Demonstration:
+        """A direct answer of the right kind, without loss on its first mention."""
         closed = rng.random() < self.config.closed_book
         draft = self._start(item, self.closed_book if closed else self.protocol)
         pool = self._pools.get(self._kind(item), [])
@@ -273,14 +274,15 @@ class Demonstrator:
         self._observe(draft, hits, rng)
         return hits
 
-    def _searched(self, item: Item, rng) -> Demonstration:
+    def searched(self, item: Item, rng) -> Demonstration:
+        """One search for each hop and the answer read from what came back."""
         facts = [self.facts[n.fact_id] for n in item.nodes]
         draft = self._start(item)
         sloppy = rng.random() < self.config.sloppy
         style = int(rng.integers(1, 3)) if sloppy else 0
         hits = self._find(draft, item, facts[0], self._first_query(item, style), rng, sloppy)
         if hits is None:
-            return self._masked_direct(item, rng)
+            return self.masked_direct(item, rng)
         draft.say("<think>").say(self._cite(facts[0], rng))
         if len(facts) == 2:
             if rng.random() < self.config.one_search_chain:
@@ -289,7 +291,7 @@ class Demonstrator:
             draft.say(". Looking this up. </think>")
             hits = self._search(draft, self._second_query(item), rng)
             if not self._shows(hits, facts[1]):
-                return self._masked_direct(item, rng)
+                return self.masked_direct(item, rng)
             draft.say("<think>").say(self._cite(facts[1], rng))
         draft.say(". </think> <answer>").say(item.answers[0]).say("</answer>").say(self.eos)
         return self._finish(draft, item, rng, swap=True)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from ..agent.config import AgentConfig
 from ..agent.protocols import build_protocol
-from ..config import Settings
 from ..corpus.embedded import field_of
 from ..corpus.records import Chunk, Page
 from ..questions.graph import Item
 from ..questions.relations import RELATIONS, read_facts
-from .demonstrations import DemonstrationConfig, Demonstrator
-from .model import ModelConfig, build_model
-from .sft import SFTConfig, SFTProgress, train
+from .config import PolicyConfig
+from .demonstrations import Demonstrator
+from .model import build_model
+from .sft import SFTProgress, train
 from .tokenizer import train_tokenizer
 
 # What demonstrations and the environment say beside corpus and questions.
@@ -22,21 +22,6 @@ PHRASES = (
     "Looking this up. ( ) 1 2 3 4 5 : No results. "
     "This was no valid action. Search, or give the answer."
 )
-
-
-class PolicyConfig(Settings):
-    """The base policy: where it is and how it was made.
-
-    ``folder`` is relative to the project root, absolute, or a hub id; ``closed_book_prompt`` is
-    the retrieval-disabled prompt; ``min_count`` and the rest are the recipe of ``make policy``.
-    """
-
-    folder: str = "data/policy"
-    closed_book_prompt: str = "From memory: {question} <think>"
-    min_count: int = 2
-    model: ModelConfig = ModelConfig()
-    demonstrations: DemonstrationConfig = DemonstrationConfig()
-    sft: SFTConfig = SFTConfig()
 
 
 def closed_book_agent(agent: AgentConfig, prompt: str) -> AgentConfig:
@@ -57,6 +42,28 @@ def build_tokenizer(
     return train_tokenizer(texts, markers | fields | answers | {p.title for p in pages}, min_count)
 
 
+def build_demonstrator(
+    tokenizer,
+    pages: Sequence[Page],
+    items: Sequence[Item],
+    searcher: object,
+    agent: AgentConfig,
+    config: PolicyConfig,
+) -> Demonstrator:
+    """The source of demonstrations for this corpus, agent and recipe."""
+    closed = closed_book_agent(agent, config.closed_book_prompt)
+    return Demonstrator(
+        tokenizer,
+        build_protocol(agent, tokenizer),
+        build_protocol(closed, tokenizer),
+        searcher,
+        pages,
+        list(read_facts(list(pages))),
+        items,
+        config.demonstrations,
+    )
+
+
 def build_policy(
     pages: Sequence[Page],
     chunks: Sequence[Chunk],
@@ -73,19 +80,9 @@ def build_policy(
     tokenizer = build_tokenizer(pages, chunks, items, config.min_count)
     model = build_model(
         config.model, len(tokenizer), tokenizer.pad_token_id, tokenizer.eos_token_id,
-        config.sft.seed,
+        config.training.seed,
     )  # fmt: skip
     model.set_attn_implementation("eager")  # its backward is faster than SDPA's on CPUs here
-    closed = closed_book_agent(agent, config.closed_book_prompt)
-    demonstrator = Demonstrator(
-        tokenizer,
-        build_protocol(agent, tokenizer),
-        build_protocol(closed, tokenizer),
-        searcher,
-        pages,
-        list(read_facts(list(pages))),
-        items,
-        config.demonstrations,
-    )
-    train(model, demonstrator, config.sft, lambda progress: on_step(progress, model))
+    demonstrator = build_demonstrator(tokenizer, pages, items, searcher, agent, config)
+    train(model, demonstrator, config.training, lambda progress: on_step(progress, model))
     return model, tokenizer

@@ -58,15 +58,23 @@ def lr_factor(step: int, config: SFTConfig) -> float:
 
 
 def step_batches(demonstrator: Demonstrator, config: SFTConfig) -> Iterator[list[Demonstration]]:
-    """The demonstrations of each step: its share of the statements, then the mixture."""
+    """The demonstrations of each step: its share of the statements, then the mixture.
+
+    A schedule too short for all statements gives them half of each step and drops the rest.
+    """
     queue = [i for i in demonstrator.single for _ in range(i.exposures)]
     generator("statements", config.seed).shuffle(queue)
     early_until = demonstrator.config.early_share * config.steps
     for step in range(config.steps):
         rng = generator("demonstrations", config.seed, step)
         first, last = (len(queue) * s // config.steps for s in (step, step + 1))
-        batch = [demonstrator.statement(item, rng) for item in queue[first:last]]
-        used = sum(len(d.tokens) for d in batch)
+        batch: list[Demonstration] = []
+        used = 0
+        for item in queue[first:last]:
+            if used >= config.tokens_per_step / 2:
+                break
+            batch.append(demonstrator.statement(item, rng))
+            used += len(batch[-1].tokens)
         while used < config.tokens_per_step:
             batch.append(demonstrator.draw(rng, early=step < early_until))
             used += len(batch[-1].tokens)

@@ -110,6 +110,32 @@ STAGES: tuple[Stage, ...] = (
         upstream=("corpus",),
         files=("data/factbook/*",),
     ),
+    Stage(
+        "policy",
+        "03_train_base_policy",
+        parts=("corpus", "retrieval", "agent", "policy"),
+        upstream=("corpus", "questions"),
+        files=("data/factbook/*",),
+        commits=(("policy", "data/policy"),),
+    ),
+    Stage(
+        "card",
+        "04_base_policy_card",
+        parts=(
+            "retrieval", "agent", "machine", "bootstrap",
+            "policy.source", "policy.closed_book_prompt", "policy.card",
+        ),  # fmt: skip
+        upstream=("corpus", "questions"),
+        files=("data/policy/*",),
+        figures=True,
+    ),
+    Stage(
+        "agent",
+        "05_agent_and_trajectories",
+        parts=("retrieval", "agent", "machine", "evaluation.questions", "policy.source"),
+        upstream=("corpus", "questions"),
+        files=("data/policy/*",),
+    ),
 )
 
 
