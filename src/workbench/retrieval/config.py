@@ -41,7 +41,7 @@ class RetrievalConfig(Settings):
         anything with a slash.
     top_k : passages per query.
     max_length : tokens of a query or passage that an encoder reads, prefix included.
-    batch_tokens : padded tokens per encoder batch; 1024 suits one CPU core, 65536 a GPU.
+    batch_tokens : padded tokens per encoder batch; 512 suits one CPU core, 65536 a GPU.
     device, dtype : where and in what precision the encoder runs; vectors are float32 always.
     index_device : "gpu" puts the FAISS index on all GPUs, sharded (needs faiss-gpu).
     gpu_float16 : store the vectors on the GPU in half precision; candidates are rescored in
@@ -52,7 +52,7 @@ class RetrievalConfig(Settings):
     encoder: str = "bm25"
     top_k: int = Field(default=3, ge=1)
     max_length: int = Field(default=256, ge=8)
-    batch_tokens: int = Field(default=1024, ge=1)
+    batch_tokens: int = Field(default=512, ge=1)
     device: str = Field(default="cpu", pattern=r"^(cpu|mps|cuda(:\d+)?)$")
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     index_device: Literal["cpu", "gpu"] = "cpu"
