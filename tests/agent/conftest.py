@@ -150,7 +150,7 @@ class ScriptedSession:
 class ScriptedEngine:
     """An engine whose rows say what a test wrote down."""
 
-    max_rows = 64
+    max_rows, max_length = 64, 4596
     tokens_processed = 0
 
     def __init__(self, tokenizer, *texts):

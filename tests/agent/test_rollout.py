@@ -146,6 +146,8 @@ def test_context_limits(tools, word_tokenizer):
     assert t.truncated and len(t.tokens) == 25
     (t,), _, _ = play(tools, word_tokenizer, ["<search> </search>", ANSWER], config=limits(12, 99))
     assert (t.invalid_reason, t.turns) == ("truncated: context limit", 1)
+    with pytest.raises(WorkbenchError, match="5000 tokens, the engine takes 4596"):
+        play(tools, word_tokenizer, [ANSWER], config=limits(25, 5000))
     with pytest.raises(WorkbenchError, match="no room for a turn"):
         play(tools, word_tokenizer, [ANSWER], config=limits(8, 8))
     with pytest.raises(WorkbenchError, match="never cut"):

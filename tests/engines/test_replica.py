@@ -22,11 +22,12 @@ from workbench.errors import WorkbenchError
 SEQUENCE, MASK = list(range(9, 29)), [False] + [True] * 19
 
 
-def adapted(make_model, seed=1, scale=0.3, **config):
-    """A LoRA model whose adapters do something, and its parameters' generator."""
+def adapted(make_model, seed=1, scale=0.3, tied=False, **config):
+    """A LoRA model whose adapters do something."""
     torch.manual_seed(seed)
     config = {"target_modules": "all-linear", "lora_dropout": 0.5, **config}
-    model = peft.get_peft_model(make_model(), peft.LoraConfig(r=4, **config)).eval()
+    model = make_model(tie_word_embeddings=tied)
+    model = peft.get_peft_model(model, peft.LoraConfig(r=4, **config)).eval()
     shake(model, scale)
     return model
 
@@ -105,6 +106,7 @@ def test_what_cannot_be_merged_runs_as_it_is(tokenizer, make_model):
         {"use_dora": True},
         {"modules_to_save": ["lm_head"], "target_modules": ["q_proj"]},
         {"target_modules": ["embed_tokens", "q_proj"]},
+        {"target_modules": ["lm_head", "q_proj"], "tied": True},
     ):
         model = adapted(make_model, **config)
         assert not mergeable(model)
@@ -113,6 +115,7 @@ def test_what_cannot_be_merged_runs_as_it_is(tokenizer, make_model):
         shake(model, 0.2)
         assert logprobs(engine) == pytest.approx(truth(model), abs=1e-4)
     assert not mergeable(make_model())
+    assert mergeable(adapted(make_model, tied=True))
 
 
 def test_bfloat16_is_a_copy_in_bfloat16(tokenizer, make_model):

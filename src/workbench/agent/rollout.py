@@ -61,8 +61,15 @@ def rollout(
     ------
     WorkbenchError
         a prompt is longer than ``max_start_tokens``; the engine did not stop at a stop
-        string; the budgets leave no room for a first turn.
+        string; the budgets leave no room for a first turn or exceed the engine's.
     """
+    if config.max_total_tokens > engine.max_length:
+        raise WorkbenchError(
+            f"a trajectory may have {config.max_total_tokens} tokens, the engine takes "
+            f"{engine.max_length}",
+            where="agent.max_total_tokens",
+            fix="lower it, or raise the engine's max_length",
+        )
     protocol = build_protocol(config, engine.tokenizer)
     plan = [item for item in items for _ in range(samples_per_item)]
     seen: Counter[str] = Counter()

@@ -13,16 +13,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from pydantic import Field
 
 from ..config import Settings
 
 
 class Sampling(Settings):
-    """How tokens are drawn. ``temperature`` 0 is greedy."""
+    """How tokens are drawn. ``temperature`` 0 is greedy.
 
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k_logprobs: int = 0
+    A token's log-prob is that of the distribution it was drawn from: with temperature, and
+    within the nucleus when ``top_p`` < 1 (the model's own when greedy).  The ``top_k_logprobs``
+    likeliest tokens come with the model's own log-probs, so none of them is -inf.
+    """
+
+    temperature: float = Field(default=1.0, ge=0)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k_logprobs: int = Field(default=0, ge=0)
 
 
 @dataclass(slots=True)
@@ -61,6 +67,7 @@ class Engine(Protocol):
 
     tokenizer: object
     max_rows: int  # rows that one session may have
+    max_length: int  # tokens that a row may have
     tokens_processed: int  # forward-pass tokens so far, padding excluded
 
     def open(self, prompts: Sequence[Sequence[int]], sampling: Sampling, seed: int) -> Session:

@@ -110,7 +110,7 @@ class TransformersSession:
                 keep = self._compact(turn)
                 ids, lengths = ids[keep], lengths[keep]
             logits = self._step(turn, ids, lengths)
-            lengths += turn.running
+            lengths += 1  # of finished rows too: what is written behind their end stays unseen
         for row in rows:
             tokens = turn.tokens[row]
             self._pending[row] = [tokens[-1]]

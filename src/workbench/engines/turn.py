@@ -15,8 +15,8 @@ from .stopping import EOS, Stopper
 class Turn:
     """One ``generate``: who decodes, what was sampled, how it ended.
 
-    ``rows`` are the session rows in the decoding batch, by place; ``running`` int64 [n] is 1
-    where that row is unfinished; ``steps`` counts sampled tokens per unfinished row.
+    ``rows`` are the session rows in the decoding batch, by place; ``unfinished`` counts those
+    that go on, ``steps`` the tokens that they have sampled.
     """
 
     def __init__(
@@ -28,7 +28,6 @@ class Turn:
         self.unfinished = len(order)
         self.tokens: dict[int, list[int]] = {row: [] for row in order}
         self.finish: dict[int, str] = dict.fromkeys(order, "")
-        self.running = torch.ones(len(order), dtype=torch.long, device=device)
         self._limits = dict(zip(order, limits, strict=True))
         self._line = {row: line for line, row in enumerate(order)}
         self._lines = torch.arange(len(order), device=device)
@@ -48,8 +47,8 @@ class Turn:
         broken = ~logprobs.isfinite()
         seen = torch.stack([ids, stopper.codes[ids], broken.long()]).tolist()
         self.steps += 1
-        ended = []
-        for index, (row, token, code, bad) in enumerate(zip(self.rows, *seen, strict=True)):
+        ended = 0
+        for row, token, code, bad in zip(self.rows, *seen, strict=True):
             if self.finish[row]:
                 continue
             if bad:
@@ -66,17 +65,14 @@ class Turn:
                 self.finish[row] = "stop"
             elif len(tokens) >= self._limits[row]:
                 self.finish[row] = "length"
-            if self.finish[row]:
-                ended.append(index)
-        if ended:
-            self.running[ended] = 0
-            self.unfinished -= len(ended)
+            ended += bool(self.finish[row])
+        self.unfinished -= ended
 
     def narrow(self, places: list[int]) -> Tensor:
         """Go on with the rows at ``places`` only, in that order."""
         keep = torch.tensor(places, device=self.device)
         self.rows = [self.rows[place] for place in places]
-        self.running, self._lines = self.running[keep], self._lines[keep]
+        self._lines = self._lines[keep]
         return keep
 
     def generations(self) -> dict[int, Generation]:
