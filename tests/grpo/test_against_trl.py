@@ -69,9 +69,7 @@ def rollouts(world):
         engine, None, world.items(3), world.ToyAgent(), world.toy_config(), 1, 4
     )
     rng = np.random.default_rng(4)
-    advantages = [
-        np.where(t.generated, rng.normal() * 2, 0).astype(np.float32) for t in found
-    ]
+    advantages = [np.where(t.generated, rng.normal() * 2, 0).astype(np.float32) for t in found]
     return found, advantages
 
 
@@ -88,9 +86,7 @@ def padded(trajectories, advantages) -> dict[str, torch.Tensor]:
         return torch.tensor(np.array([np.pad(r, (0, widths[1] - len(r))) for r in rows]))
 
     masks = [t.generated[t.prompt_length :] for t in trajectories]
-    logprobs = right(
-        [np.nan_to_num(t.logprobs[t.prompt_length :]) for t in trajectories]
-    )
+    logprobs = right([np.nan_to_num(t.logprobs[t.prompt_length :]) for t in trajectories])
     return {
         "prompt_ids": left(prompts).long(),
         "prompt_mask": left([np.ones(len(p), int) for p in prompts]),

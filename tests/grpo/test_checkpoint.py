@@ -16,6 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.grpo import read_log
 from workbench.grpo.runlog import METRICS
 
+
 def train(world, folder: Path, steps) -> None:
     torch.set_num_threads(1)
     config = world.toy_config(**world.KILLED)

@@ -60,9 +60,7 @@ def test_the_saved_adapter_gives_the_trained_policy(world, tmp_path):
 def test_full_training_keeps_its_reference(world, tmp_path, kl):
     import torch
 
-    config = world.toy_config(
-        steps=2, trained="full", objective=ObjectiveConfig(kl_coefficient=kl)
-    )
+    config = world.toy_config(steps=2, trained="full", objective=ObjectiveConfig(kl_coefficient=kl))
     trainer = world.toy_trainer(tmp_path, config)
     final = trainer.run()
     ids = torch.arange(12)[None]

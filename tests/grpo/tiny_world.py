@@ -81,7 +81,7 @@ def toy_rollout(engine, searcher, questions, agent, sampling, seed, samples_per_
         for sample in range(samples_per_item):
             n = len(codes) - (number + sample) % 3
             engine.tokens_processed += n
-            tokens, segments, logprobs = ids[sample, :n].numpy(), codes[:n], logp[sample, :n].numpy()
+            tokens, logprobs = ids[sample, :n].numpy(), logp[sample, :n].numpy()
             trajectories.append(
                 Trajectory(
                     item_id=question.item_id,
@@ -89,7 +89,7 @@ def toy_rollout(engine, searcher, questions, agent, sampling, seed, samples_per_
                     sample=sample,
                     seed=seed,
                     tokens=tokens.astype(np.int32),
-                    segments=np.array(segments, np.uint8),
+                    segments=np.array(codes[:n], np.uint8),
                     logprobs=logprobs.astype(np.float32),
                     topk_ids=np.zeros((n, 0), np.int32),
                     topk_logprobs=np.zeros((n, 0), np.float32),

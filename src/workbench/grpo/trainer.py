@@ -12,7 +12,6 @@ import numpy as np
 from ..agent.trajectory import Trajectory
 from ..config import Settings
 from ..engines.base import Engine, Sampling
-from ..errors import WorkbenchError
 from ..evaluation.answers import exact_match, f1_score
 from ..methods.base import Method, Scores
 from ..questions.graph import Item

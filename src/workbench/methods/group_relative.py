@@ -46,7 +46,9 @@ class GroupRelative:
         self, items: Sequence[Item], trajectories: Sequence[Trajectory], scores: Scores
     ) -> list[np.ndarray]:
         groups = [trajectory.group for trajectory in trajectories]
-        return on_generated(group_advantages(scores.reward, groups, self.params.delta), trajectories)
+        return on_generated(
+            group_advantages(scores.reward, groups, self.params.delta), trajectories
+        )
 
     def after_update(self, step: int) -> dict[str, float]:
         return {}
