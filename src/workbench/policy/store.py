@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from ..errors import WorkbenchError
+from ..runs import project_root
 
 COMMITTED = Path(__file__).resolve().parents[3] / "data" / "policy"
 WEIGHTS, MANIFEST = "model.safetensors", "manifest.json"
@@ -48,8 +49,8 @@ def save_policy(folder: Path | str, model, tokenizer, recipe: dict) -> str:
 def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
     """``(model, tokenizer)`` of a policy folder or a hub id, the model in eval mode.
 
-    ``dtype`` is "float32" or "bfloat16". A folder with a ``manifest.json`` must hold the
-    weights that its manifest names.
+    A relative folder is looked up under the project root. ``dtype`` is "float32" or
+    "bfloat16". A folder with a ``manifest.json`` must hold the weights that its manifest names.
 
     Raises
     ------
@@ -59,10 +60,11 @@ def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    local = Path(folder)
+    local = project_root() / folder  # an absolute folder stays what it is
+    folder = local if local.is_dir() else folder
     if local.is_dir() and (local / MANIFEST).is_file():
         check_weights(local)
-    elif local.is_absolute() or not str(folder).count("/"):
+    elif local.parent.is_dir() or not str(folder).count("/"):
         if not (local / "config.json").is_file():
             raise WorkbenchError(
                 "no policy here",
