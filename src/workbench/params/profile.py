@@ -35,11 +35,13 @@ class EvaluationParams(Settings):
     """Sizes of the measurements.
 
     ``questions`` of the test split are asked (None: all; the same ones for every policy),
-    once greedily and ``samples`` times at the profile's sampling.
+    once greedily and ``samples`` times at the profile's sampling.  ``curve_questions`` of the
+    validation split are asked every ``grpo.eval_every`` training steps.
     """
 
     questions: int | None = Field(default=None, ge=1)
     samples: int = Field(default=1, ge=1)
+    curve_questions: int = Field(default=100, ge=1)
 
 
 class VotingParams(Settings):

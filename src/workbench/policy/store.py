@@ -64,7 +64,7 @@ def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
     folder = local if local.is_dir() else folder
     if local.is_dir() and (local / MANIFEST).is_file():
         check_weights(local)
-    elif local.parent.is_dir() or not str(folder).count("/"):
+    elif Path(folder).is_absolute() or local.parent.is_dir() or "/" not in str(folder):
         if not (local / "config.json").is_file():
             raise WorkbenchError(
                 "no policy here",
