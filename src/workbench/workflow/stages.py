@@ -136,6 +136,19 @@ STAGES: tuple[Stage, ...] = (
         upstream=("corpus", "questions"),
         files=("data/policy/*",),
     ),
+    Stage(
+        "train",
+        "06_grpo_training",
+        parts=(
+            "retrieval", "agent", "machine", "grpo", "seeds",
+            "policy.source", "evaluation.curve_questions",
+        ),  # fmt: skip
+        upstream=("corpus", "questions"),
+        files=("data/policy/*",),
+        per_condition=True,
+        resume=True,
+        figures=True,
+    ),
 )
 
 

@@ -1,0 +1,37 @@
+"""Sentences about differences, made from intervals: "better" only where the interval says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .comparisons import METRIC_NAMES
+from .style import display
+
+# Where more is not simply better, a difference is said to be higher or lower.
+GOOD = frozenset({"em", "f1", "inclusion", "valid", "accuracy"})
+
+
+def claim(row: Mapping, ours: str, reference: str, metric: str, where: str = "") -> str:
+    """One sentence on a paired difference ``ours`` - ``reference``.
+
+    Parameters
+    ----------
+    row : value, low, high, n (questions) and optionally seeds.
+    metric : its key; EM, F1, inclusion, validity and accuracy are "better" or "worse", all
+        others "higher" or "lower".
+    where : the questions it is about, e.g. a category.
+    """
+    name = METRIC_NAMES.get(metric, metric.replace("_", " "))
+    seeds = int(row.get("seeds", 1))
+    rests_on = f"n = {int(row['n'])}" + (f" x {seeds} seeds" if seeds > 1 else "")
+    numbers = f"{row['value']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], {rests_on}"
+    more, less = ("better", "worse") if metric in GOOD else ("higher", "lower")
+    pair = display(ours), display(reference)
+    if row["low"] > 0:
+        verdict = f"{pair[0]} is {more} than {pair[1]}"
+    elif row["high"] < 0:
+        verdict = f"{pair[0]} is {less} than {pair[1]}"
+    else:
+        verdict = f"no difference between {pair[0]} and {pair[1]} is shown"
+    place = f" ({where})" if where else ""
+    return f"{name}{place}: {verdict}: {numbers}"
