@@ -52,14 +52,14 @@ class DemonstrationConfig(Settings):
     sloppy: float = Field(default=0.18, ge=0, le=1)
     closed_book: float = Field(default=0.15, ge=0, le=1)
     statement_closed_book: float = Field(default=0.65, ge=0, le=1)
-    answer_in_reasoning: float = Field(default=0.15, ge=0, le=1)
+    answer_in_reasoning: float = Field(default=0.2, ge=0, le=1)
     swap_answer: float = Field(default=0.65, ge=0, le=1)
     swap_subject: float = Field(default=0.65, ge=0, le=1)
     shuffle_passages: float = Field(default=0.5, ge=0, le=1)
-    early_share: float = Field(default=0.25, ge=0, le=1)
-    lookups_early: float = Field(default=0.6, ge=0, le=1)
+    early_share: float = Field(default=0.2, ge=0, le=1)
+    lookups_early: float = Field(default=0.7, ge=0, le=1)
     lookups_late: float = Field(default=0.12, ge=0, le=1)
-    copies_early: float = Field(default=0.6, ge=0, le=1)
+    copies_early: float = Field(default=0.4, ge=0, le=1)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The base policy's architecture: a small Llama, so that peft, vLLM and the probes take it."""
+"""The base policy's architecture: a small Qwen2, so that peft, vLLM and the probes take it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ..config import Settings
 from ..seeding import seed_of
+from .initialise import write_copying_heads
 
 
 class ModelConfig(Settings):
@@ -16,8 +17,8 @@ class ModelConfig(Settings):
     """
 
     hidden_size: int = Field(default=192, ge=8)
-    layers: int = Field(default=4, ge=1)
-    heads: int = Field(default=6, ge=1)
+    layers: int = Field(default=4, ge=2)
+    heads: int = Field(default=3, ge=2)
     intermediate_size: int = Field(default=512, ge=8)
     max_positions: int = Field(default=2048, ge=64)
     rope_theta: float = Field(default=10_000.0, gt=0)
@@ -25,21 +26,20 @@ class ModelConfig(Settings):
 
 
 def build_model(config: ModelConfig, vocabulary: int, pad: int, eos: int, seed: int):
-    """A freshly initialised LlamaForCausalLM in float32; the same weights for the same seed."""
+    """A freshly initialised Qwen2ForCausalLM in float32; the same weights for the same seed."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import Qwen2Config, Qwen2ForCausalLM
 
     state = torch.get_rng_state()
     torch.manual_seed(seed_of("policy-init", seed))
     try:
-        model = LlamaForCausalLM(
-            LlamaConfig(
+        model = Qwen2ForCausalLM(
+            Qwen2Config(
                 vocab_size=vocabulary,
                 hidden_size=config.hidden_size,
                 num_hidden_layers=config.layers,
                 num_attention_heads=config.heads,
                 num_key_value_heads=config.heads,
-                head_dim=config.hidden_size // config.heads,
                 intermediate_size=config.intermediate_size,
                 max_position_embeddings=config.max_positions,
                 rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
@@ -50,6 +50,7 @@ def build_model(config: ModelConfig, vocabulary: int, pad: int, eos: int, seed: 
             )
         )
         torch.nn.init.normal_(model.get_input_embeddings().weight, std=config.embedding_std)
+        write_copying_heads(model)
         return model
     finally:
         torch.set_rng_state(state)

@@ -1,7 +1,6 @@
 """Trains the base policy on demonstrations: the loop, its settings and its log.
 
-Departures from a textbook loop: matrices are trained by Muon and the rest by AdamW; logits
-are computed at target positions only; the schedule counts steps, never seconds, so that the
+Departures from a textbook loop: logits are computed at target positions only; the schedule counts steps, never seconds, so that the
 result does not depend on how busy the machine is.
 """
 
@@ -21,19 +20,19 @@ from .demonstrations import Demonstration, Demonstrator
 
 class SFTConfig(Settings):
     """``tokens_per_step`` bounds the tokens of a step, padding excluded; ``micro_tokens`` those of
-    one forward pass, padding included: small, so that similar lengths go together."""
+    one forward pass, padding included: small, so that similar lengths go together.
+    """
 
-    steps: int = Field(default=3000, ge=1)
+    steps: int = Field(default=1800, ge=1)
     tokens_per_step: int = Field(default=4000, ge=64)
     micro_tokens: int = Field(default=1024, ge=64)
-    lr_matrices: float = Field(default=0.02, gt=0)
-    lr_other: float = Field(default=3.0e-3, gt=0)
+    lr: float = Field(default=2.0e-3, gt=0)
     warmup_steps: int = Field(default=50, ge=0)
     decay_from: float = Field(default=0.5, ge=0, le=1)
     final_lr: float = Field(default=0.02, ge=0, le=1)
     weight_decay: float = Field(default=0.0, ge=0)
     grad_clip: float = Field(default=1.0, gt=0)
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
     seed: int = 0
 
 
@@ -121,15 +120,9 @@ def train(
     """Train ``model`` in place; ``on_step`` sees every step."""
     import torch
 
-    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
-    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
-    optimisers = [
-        torch.optim.Muon(matrices, lr=config.lr_matrices, weight_decay=config.weight_decay),
-        torch.optim.AdamW(
-            others, lr=config.lr_other, betas=(0.9, 0.98), weight_decay=config.weight_decay
-        ),
-    ]
-    bases = (config.lr_matrices, config.lr_other)
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.weight_decay
+    )
     pad = model.config.pad_token_id
     model.train()
     for step, batch in enumerate(step_batches(demonstrator, config)):
@@ -141,10 +134,9 @@ def train(
             total += loss.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.grad_clip)
         factor = lr_factor(step, config)
-        for optimiser, base in zip(optimisers, bases, strict=True):
-            for group in optimiser.param_groups:
-                group["lr"] = base * factor
-            optimiser.step()
-            optimiser.zero_grad(set_to_none=True)
+        for group in optimiser.param_groups:
+            group["lr"] = config.lr * factor
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
         on_step(SFTProgress(step, total / targets, sum(len(d.tokens) for d in batch), factor))
     model.eval()
