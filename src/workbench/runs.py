@@ -114,14 +114,25 @@ def is_complete(folder: Path) -> bool:
     return manifest is not None and all((folder / name).is_file() for name in manifest["outputs"])
 
 
-def changed_outputs(folder: Path) -> list[str]:
-    """Outputs of a complete run that are missing or no longer have their recorded hash."""
+def outputs(folder: Path) -> dict[str, str]:
+    """SHA-256 by relative path of what a complete run wrote.
+
+    Raises
+    ------
+    WorkbenchError
+        the run is not complete.
+    """
     manifest = read_manifest(folder)
     if manifest is None:
         raise WorkbenchError("not a complete run", where=shown(folder))
+    return manifest["outputs"]
+
+
+def changed_outputs(folder: Path) -> list[str]:
+    """Outputs of a complete run that are missing or no longer have their recorded hash."""
     return [
         name
-        for name, expected in manifest["outputs"].items()
+        for name, expected in outputs(folder).items()
         if not (folder / name).is_file() or file_hash(folder / name) != expected
     ]
 
@@ -207,7 +218,7 @@ class RunDirectory:
     def commit(self) -> Path:
         """Hash the outputs, write the manifest, rename; the complete run directory."""
         self.log("complete")
-        outputs = sorted(
+        written = sorted(
             path.relative_to(self.path).as_posix()
             for path in self.path.rglob("*")
             if path.is_file() and path.relative_to(self.path).as_posix() not in _VOLATILE
@@ -219,7 +230,7 @@ class RunDirectory:
             "key": self.key,
             "params": stable_hash(self.params),
             "inputs": self.input_hashes(),
-            "outputs": {name: file_hash(self.path / name) for name in outputs},
+            "outputs": {name: file_hash(self.path / name) for name in written},
         }
         (self.path / _IDENTITY).unlink()
         part = self.path / (MANIFEST + ".part")

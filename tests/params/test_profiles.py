@@ -65,5 +65,5 @@ def test_voting_rollouts_are_those_of_s2():
 def test_study_is_tiny_in_large():
     tiny, study = load_profile("tiny"), load_profile("study")
     assert len(study.seeds) >= 3 and study.grpo.steps > tiny.grpo.steps
-    same = ("corpus", "retrieval", "questions", "policy", "agent", "machine", "conditions")
+    same = ("corpus", "retrieval", "questions", "agent", "machine", "conditions", "policy.source")
     assert tiny.digest(*same) == study.digest(*same)

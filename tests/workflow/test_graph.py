@@ -23,13 +23,21 @@ def test_finished_graph_is_up_to_date(finished):
 
 
 def test_publish_copies_complete_and_unchanged_outputs(copied):
+    kept = copied.root / "kept"
+    kept.mkdir()
+    for name, text in (
+        ("own.txt", "stays"),
+        ("old.svg", "from an earlier publication"),
+        ("third.provenance.json", json.dumps({"files": ["old.svg"]})),
+    ):
+        (kept / name).write_text(text)
     copied.run("publish", "third", "--profile", "three")
-    kept = sorted(path.name for path in (copied.root / "kept").iterdir())
-    assert kept == ["PROVENANCE.json", "all.svg"]
-    record = json.loads((copied.root / "kept" / "PROVENANCE.json").read_text())
+    names = sorted(path.name for path in kept.iterdir())
+    assert names == ["all.svg", "own.txt", "third.provenance.json"]
+    record = json.loads((kept / "third.provenance.json").read_text())
     assert record["manifest_sha256"] == file_hash(copied.folder("third/main"))
+    (copied.folder("third/main") / "figures" / "all.svg").write_text("changed")
     for stage, say in (("first", "nothing of the stage"), ("third", "is not what the run wrote")):
-        (copied.folder("third/main") / "figures" / "all.svg").write_text("changed")
         done = copied.run("publish", stage, "--profile", "three", check=False)
         assert done.returncode == 1 and say in done.stderr
 

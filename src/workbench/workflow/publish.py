@@ -7,18 +7,17 @@ import shutil
 
 from ..errors import WorkbenchError
 from ..params import load_profile
-from ..runs import changed_outputs, file_hash, project_root, runs_root, shown
+from ..runs import changed_outputs, file_hash, outputs, project_root, runs_root, shown
 from .notebook import require
 from .stages import MAIN, stage
 
-PROVENANCE = "PROVENANCE.json"
-
 
 def publish(profile_name: str, stage_name: str) -> list[str]:
-    """Replace a stage's committed folders by its outputs; the folders.
+    """Put a stage's committed outputs in place; the folders they went to.
 
-    Beside the files stands ``PROVENANCE.json``: profile, stage and the hash of the run's
-    manifest, which holds the hashes of every param and input.
+    Beside the files stands ``<stage>.provenance.json``: the profile, the hash of the run's
+    manifest (which holds the hashes of every param and input), and the files.  Files that an
+    earlier publication put there are replaced or removed, others are left alone.
 
     Raises
     ------
@@ -35,12 +34,16 @@ def publish(profile_name: str, stage_name: str) -> list[str]:
         raise WorkbenchError(
             f"{changed[0]} is not what the run wrote", where=shown(run), fix="delete the run"
         )
-    record = {"profile": profile.name, "stage": entry.name, "manifest_sha256": file_hash(run)}
-    targets = []
     for source, committed in entry.commits:
         target = project_root() / committed
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(run / source, target, ignore=shutil.ignore_patterns(".snakemake*"))
-        (target / PROVENANCE).write_text(json.dumps(record, indent=1) + "\n")
-        targets.append(shown(target))
-    return targets
+        record = target / f"{entry.name}.provenance.json"
+        if record.is_file():
+            for name in json.loads(record.read_text())["files"]:
+                (target / name).unlink(missing_ok=True)
+        names = [n.removeprefix(source + "/") for n in outputs(run) if n.startswith(source + "/")]
+        for name in names:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(run / source / name, target / name)
+        provenance = {"profile": profile.name, "manifest_sha256": file_hash(run), "files": names}
+        record.write_text(json.dumps(provenance, indent=1) + "\n")
+    return [committed for _, committed in entry.commits]
