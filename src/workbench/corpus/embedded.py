@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Collection
 from pathlib import Path
 
@@ -34,9 +35,18 @@ def load_pages(folder: Path | str = EMBEDDED) -> list[Page]:
             )
     try:
         lines = gzip.decompress(source.read_bytes())
-    except (OSError, EOFError) as error:
-        raise WorkbenchError(f"not a whole gzip file: {error}", where=source) from error
-    expected = json.loads(provenance.read_text())["sha256_of_lines"]
+    except (OSError, EOFError, zlib.error) as error:
+        raise WorkbenchError(
+            f"not a whole gzip file: {error}", where=source, fix="restore it from version control"
+        ) from error
+    try:
+        expected = json.loads(provenance.read_text(encoding="utf-8"))["sha256_of_lines"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WorkbenchError(
+            f"no provenance with a sha256_of_lines: {error!r}",
+            where=provenance,
+            fix="restore it from version control",
+        ) from error
     found = hashlib.sha256(lines).hexdigest()
     if found != expected:
         raise WorkbenchError(
@@ -44,7 +54,7 @@ def load_pages(folder: Path | str = EMBEDDED) -> list[Page]:
             where=source,
             fix="restore both files from version control",
         )
-    records = [json.loads(line) for line in lines.decode("utf-8").splitlines()]
+    records = [json.loads(line) for line in lines.decode("utf-8").split("\n") if line]
     return [Page(r["page_id"], r["title"], tuple(r["text"])) for r in records]
 
 
@@ -67,7 +77,7 @@ def select_fields(pages: list[Page], fields: Collection[str]) -> list[Page]:
     reading relations.  An unknown field name is an error, not an empty corpus.
     """
     wanted = set(fields)
-    known = {field_of(t) for p in pages for t in p.text[1:]}
+    known = {field_of(t) for p in pages for t in p.text[1:] if section_of(t) is None}
     if unknown := sorted(wanted - known):
         raise WorkbenchError(
             f"no paragraph has the field {unknown[0]!r}",

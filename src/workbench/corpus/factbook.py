@@ -54,7 +54,15 @@ def profile_to_page(code: str, title: str, profile: dict) -> Page:
 
 
 def read_package(folder: Path) -> list[Page]:
-    """All profiles of an unpacked package, ordered by code; titles come from SUMMARY.md."""
+    """All profiles of an unpacked package, ordered by code; titles come from SUMMARY.md.
+
+    Profiles without a title there, and profiles without text, are left out.
+
+    Raises
+    ------
+    WorkbenchError
+        SUMMARY.md is missing, a profile is not a JSON object, or no profile is left.
+    """
     summary = folder / "SUMMARY.md"
     if not summary.is_file():
         raise WorkbenchError(
@@ -69,11 +77,19 @@ def read_package(folder: Path) -> list[Page]:
             continue
         try:
             profile = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
+        except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
             raise WorkbenchError(f"not JSON: {error}", where=path) from error
+        if not isinstance(profile, dict):
+            raise WorkbenchError(f"a {type(profile).__name__}, not a profile", where=path)
         page = profile_to_page(path.stem, titles[path.stem], profile)
         if len(page.text) > 1:
             pages.append(page)
+    if not pages:
+        raise WorkbenchError(
+            "no profile of this package has a title in SUMMARY.md and text",
+            where=folder,
+            fix=f"unpack {PACKAGE}@{VERSION} again",
+        )
     return pages
 
 
@@ -102,7 +118,7 @@ def write_pages(pages: list[Page], folder: Path) -> str:
         "paragraphs": sum(len(p.text) - 1 for p in pages),
         "sha256_of_lines": digest,
     }
-    (folder / "PROVENANCE.json").write_text(json.dumps(provenance, indent=2) + "\n")
+    (folder / "PROVENANCE.json").write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
     return digest
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,13 +39,24 @@ def corpus_hash(chunks: list[Chunk]) -> str:
 
 
 def save_corpus(path: Path | str, chunks: list[Chunk]) -> Corpus:
-    """Write the chunks as Parquet (complete or not at all) and return the corpus."""
+    """Write the chunks as Parquet (complete or not at all) and return the corpus.
+
+    Raises
+    ------
+    WorkbenchError
+        there is no chunk, or two chunks have one id.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not chunks:
         raise WorkbenchError("a corpus without chunks", where=path, fix="check corpus.fields")
     corpus = Corpus(list(chunks), corpus_hash(chunks))
+    if len(corpus.by_id) < len(chunks):
+        twice = Counter(c.chunk_id for c in chunks).most_common(1)[0][0]
+        raise WorkbenchError(
+            f"two chunks have the id {twice!r}", where=path, fix="give every chunk its own id"
+        )
     table = pa.table(
         {
             "chunk_id": [c.chunk_id for c in chunks],
