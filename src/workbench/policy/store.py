@@ -14,6 +14,7 @@ from ..runs import project_root
 
 COMMITTED = Path(__file__).resolve().parents[3] / "data" / "policy"
 WEIGHTS, MANIFEST = "model.safetensors", "manifest.json"
+_PLAIN_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 def file_hash(path: Path) -> str:
@@ -58,7 +59,7 @@ def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
         a file is missing or the weights' hash is another one.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     local = project_root() / folder  # an absolute folder stays what it is
     folder = local if local.is_dir() else folder
@@ -72,8 +73,23 @@ def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
                 fix="run make policy, or name a folder in the transformers layout",
             )
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = load_tokenizer(folder)
     return model.eval(), tokenizer
+
+
+def load_tokenizer(folder: Path | str):
+    """The tokenizer of a policy folder or hub id.
+
+    A tokenizer that is nothing but its ``tokenizer.json`` is loaded as that: AutoTokenizer
+    (transformers 5) would rebuild it with the pieces of the model family's own.
+    """
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    settings = Path(folder) / "tokenizer_config.json"
+    if settings.is_file():
+        if json.loads(settings.read_text()).get("tokenizer_class") in _PLAIN_TOKENIZERS:
+            return PreTrainedTokenizerFast.from_pretrained(folder)
+    return AutoTokenizer.from_pretrained(folder)
 
 
 def check_weights(folder: Path) -> str:
