@@ -54,7 +54,7 @@ def training_curves(
         axes[1].set_ylabel(heldout)
         seeds = frame["seed"].nunique()
         bands = f"thin: {seeds} seeds; bold: their mean; bands: 95 % t intervals over seeds"
-        draw.note(figure, bands if seeds > 1 else draw.bars_note(frame))
+        draw.note(figure, bands if seeds > 1 else "bars: 95 % intervals over questions")
         _legend(figure, names, line="-")
     return draw.finish(figure)
 

@@ -50,14 +50,16 @@ def diagnostics(
                 draw.curve(axis, part.dropna(), colour[metric], "", window, 0.0)
             if not logged:
                 axis.text(0.5, 0.5, "not computed", ha="center", transform=axis.transAxes)
-                axis.set_yticks([])
+                axis.yaxis.set_visible(False)
+                axis.grid(visible=False)
             if len(logged) > 1:
                 handles = [
                     draw.handle(colour[m], "", name, line="-") for m, name in logged.items()
                 ]
                 axis.legend(handles=handles, fontsize=7.5, loc="best")
             axis.set_title(title)
-            draw.round_ticks(axis.yaxis, 5)
+            if logged:
+                draw.round_ticks(axis.yaxis, 5)
             draw.round_ticks(axis.xaxis, 5, integer=True)
         seeds = trained["seed"].nunique()
         bands = "; thin: seeds; bold: their mean; bands: 95 % t intervals over seeds"

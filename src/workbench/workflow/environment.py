@@ -44,6 +44,8 @@ def apply(machine: MachineConfig) -> None:
     os.environ.update(machine_variables(machine))
     # tqdm.auto asks for ipywidgets; its text bars do without.
     warnings.filterwarnings("ignore", message="IProgress not found")
+    # peft asks transformers for a property under its old name.
+    warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
     if "torch" in sys.modules:
         import torch
 

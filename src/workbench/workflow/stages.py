@@ -149,6 +149,29 @@ STAGES: tuple[Stage, ...] = (
         resume=True,
         figures=True,
     ),
+    Stage(
+        "evaluation",
+        "07_evaluation",
+        parts=(
+            "retrieval", "agent", "machine", "sampling", "seeds", "conditions", "bootstrap",
+            "policy.source", "policy.closed_book_prompt",
+            "evaluation.questions", "evaluation.samples",
+        ),  # fmt: skip
+        upstream=("corpus", "questions", "train"),
+        files=("data/policy/*",),
+        figures=True,
+    ),
+    Stage(
+        "voting",
+        "08_voting",
+        parts=(
+            "retrieval", "agent", "machine", "sampling", "seeds", "conditions", "bootstrap",
+            "policy.source", "voting",
+        ),  # fmt: skip
+        upstream=("corpus", "questions", "train"),
+        files=("data/policy/*",),
+        figures=True,
+    ),
 )
 
 
