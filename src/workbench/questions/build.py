@@ -35,8 +35,8 @@ class QuestionConfig(Settings):
 
     ``split_shares`` are shares of pages (the rest trains); ``chains_per_page`` bounds the
     chains rooted at one page; a share ``unexposed`` of the facts is never shown to the base
-    policy without its passage, the others are shown 1 to 64 times, equally many facts at
-    each of ``exposure_levels``.
+    policy without its passage, the others are shown as often as one of ``exposure_levels``
+    says, about equally many facts at each.
     """
 
     seed: int = 0
@@ -51,6 +51,10 @@ class QuestionConfig(Settings):
             raise ValueError("split_shares names test, validation and calibration")
         if sum(self.split_shares.values()) >= 1:
             raise ValueError("split_shares leave no page for training")
+        if min(self.split_shares.values()) < 0:
+            raise ValueError("split_shares must not be negative")
+        if any(level < 1 for level in self.exposure_levels):
+            raise ValueError("exposure_levels count from 1; unexposed is the share of zeros")
         return self
 
 

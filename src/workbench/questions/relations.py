@@ -172,7 +172,9 @@ def read_facts(pages: list[Page], max_words: int = 6) -> Iterator[Fact]:
     """Facts of all pages in page order; one per page and relation.
 
     Answers of more than ``max_words`` words are left out: they are clauses, not entities.
-    A page that names the same person as head of state and of government keeps the first.
+    A page that gives one answer to two relations of the same kind keeps the first of them: one
+    person as head of state and of government, as author of words and music; one country as the
+    former ruler and the main export partner.
     """
     compiled = [(r, re.compile(r.pattern)) for r in RELATIONS]
     for page in pages:

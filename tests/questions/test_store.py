@@ -1,0 +1,136 @@
+"""Question graphs on disk and what is refused, with file and line."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.questions.graph import Evidence, Item, Node
+from workbench.questions.store import load_items, save_items
+
+ROOT = Node("v1", "Who?", ("Åse",), (Evidence("p", 2, ((3, 6), (9, 12))),), (), "p.capital")
+END = Node("v2", "Of #1?", ("Oslo", "Christiania"), (Evidence("q", 1, ((0, 4),)),), ("v1",))
+ITEMS = [
+    Item("2:b", "Of whom?", END.answers, "2-hop, chain", (ROOT, END), "test", 4, True, {"k": [1]}),
+    Item("1:a", "Who\u2028said “hi”?", ("Åse",), "1-hop, single", (ROOT,), "train"),
+    Item("0:free", "No graph?", ("yes",), "1-hop, single", (), "calibration"),
+]
+
+
+def _write(path, *changes, item=ITEMS[1]):
+    """A good line, then the item with each change to its dictionary."""
+    lines = [json.dumps(asdict(ITEMS[0]))]
+    for change in changes:
+        raw = asdict(item)
+        change(raw)
+        lines.append(json.dumps(raw))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_round_trip_keeps_order_and_types(tmp_path):
+    path = tmp_path / "new" / "items.jsonl"
+    save_items(path, iter(ITEMS))
+    assert load_items(path) == ITEMS
+    assert load_items(str(path), split="train") == ITEMS[1:2]
+    assert load_items(path, split="validation") == []
+    assert [p.name for p in path.parent.iterdir()] == ["items.jsonl"]
+    assert "Åse" in path.read_text(encoding="utf-8")
+
+
+def test_saved_bytes_are_reproducible(tmp_path):
+    for name in "ab":
+        save_items(tmp_path / name, ITEMS)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_bare_string_is_one_answer(tmp_path):
+    def bare(raw):
+        raw["answers"] = raw["nodes"][0]["answers"] = "Oslo"
+
+    item = load_items(_write(tmp_path / "i", bare))[1]
+    assert item.answers == item.nodes[0].answers == ("Oslo",)
+
+
+def test_blank_lines_are_skipped_and_keep_the_count(tmp_path):
+    path = tmp_path / "items.jsonl"
+    good = json.dumps(asdict(ITEMS[0]))
+    path.write_text(f"\n{good}\n  \n")
+    assert load_items(path) == ITEMS[:1]
+    path.write_text(f"\n{good}\n\n{{\n")
+    with pytest.raises(WorkbenchError, match=r"items\.jsonl:4: not a question graph"):
+        load_items(path)
+
+
+def _set(*keys_and_value):
+    *keys, last, value = keys_and_value
+
+    def change(raw):
+        for key in keys:
+            raw = raw[key]
+        raw[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_set("question", " "), "item 1:a: empty question"),
+        (_set("question", 7), "item 1:a: the question or an answer is not text"),
+        (_set("answers", []), "item 1:a: a question without an answer"),
+        (_set("answers", ["Oslo", " "]), "item 1:a: a question without an answer"),
+        (_set("answers", ""), "item 1:a: a question without an answer"),
+        (_set("answers", [1914]), "not text -- write years and numbers as strings"),
+        (_set("answers", None), "not a question graph"),
+        (_set("split", "dev"), "item 1:a: unknown split 'dev'"),
+        (_set("colour", "red"), "not a question graph.*colour"),
+        (_set("nodes", "v1"), "not a question graph"),
+        (_set("nodes", 0, "question", ""), "item 1:a, node v1: empty question"),
+        (_set("nodes", 0, "answers", []), "item 1:a, node v1: a question without an answer"),
+        (_set("nodes", 0, "evidence", []), "node v1 is not grounded"),
+        (_set("nodes", 0, "evidence", 0, "mentions", []), "node v1 is not grounded"),
+        (_set("nodes", 0, "prerequisites", ["v9"]), "node v1 comes before its prerequisite v9"),
+        (_set("nodes", 0, "prerequisites", ["v1"]), "node v1 comes before its prerequisite v1"),
+        (lambda raw: raw.pop("question"), "not a question graph.*question"),
+        (lambda raw: raw["nodes"][0].pop("evidence"), "not a question graph.*evidence"),
+    ],
+)
+def test_a_bad_item_is_named_with_its_line(tmp_path, change, message):
+    with pytest.raises(WorkbenchError, match=rf"items\.jsonl:2: .*{message}"):
+        load_items(_write(tmp_path / "items.jsonl", change))
+
+
+def test_a_cycle_is_named(tmp_path):
+    change = _set("nodes", 0, "prerequisites", ["v2"])
+    with pytest.raises(WorkbenchError, match=r":2: item 2:c: node v1 .* v2 \(missing, or .*cycle\)"):
+        load_items(_write(tmp_path / "i", change, item=replace(ITEMS[0], item_id="2:c")))
+
+
+def test_an_id_that_occurs_twice_is_named(tmp_path):
+    path = _write(tmp_path / "i", lambda raw: None, lambda raw: None)
+    with pytest.raises(WorkbenchError, match="i:3: item 1:a is on line 2 already"):
+        load_items(path)
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b"5", b'"text"', b"null", b'{"nodes": "\xff"}'])
+def test_a_line_that_is_no_item_is_named(tmp_path, line):
+    path = tmp_path / "items.jsonl"
+    path.write_bytes(json.dumps(asdict(ITEMS[0])).encode() + b"\n" + line + b"\n")
+    with pytest.raises(WorkbenchError, match=r"items\.jsonl:2: not a question graph"):
+        load_items(path)
+
+
+def test_a_bad_line_is_found_whatever_split_is_asked_for(tmp_path):
+    path = _write(tmp_path / "i", _set("answers", []))
+    with pytest.raises(WorkbenchError, match="i:2"):
+        load_items(path, split="test")
+
+
+def test_a_missing_file_and_an_unknown_split(tmp_path):
+    with pytest.raises(WorkbenchError, match="no questions here -- run the notebook"):
+        load_items(tmp_path / "none.jsonl")
+    save_items(tmp_path / "i", ITEMS)
+    with pytest.raises(WorkbenchError, match="unknown split 'dev' -- one of .*'calibration'"):
+        load_items(tmp_path / "i", split="dev")
