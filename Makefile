@@ -69,7 +69,7 @@ policy: $(STAMP)
 figures: PROFILE = study
 figures: $(STAMP)
 	$(REPRODUCE) --profile $(PROFILE)
-	$(BIN)/workbench publish tables --profile $(PROFILE)
+	$(BIN)/workbench publish report --profile $(PROFILE)
 
 notebooks: $(STAMP)
 	$(BIN)/workbench reproduce --profile smoke --cores $(CORES)

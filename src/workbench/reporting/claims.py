@@ -11,6 +11,14 @@ from .style import display
 GOOD = frozenset({"em", "f1", "inclusion", "valid", "accuracy"})
 
 
+def verdict(row: Mapping, metric: str) -> str:
+    """ "better", "worse", "higher", "lower" or "no difference shown", by the interval alone."""
+    more, less = ("better", "worse") if metric in GOOD else ("higher", "lower")
+    if row["low"] > 0:
+        return more
+    return less if row["high"] < 0 else "no difference shown"
+
+
 def claim(row: Mapping, ours: str, reference: str, metric: str, where: str = "") -> str:
     """One sentence on a paired difference ``ours`` - ``reference``.
 
@@ -25,13 +33,10 @@ def claim(row: Mapping, ours: str, reference: str, metric: str, where: str = "")
     seeds = int(row.get("seeds", 1))
     rests_on = f"n = {int(row['n'])}" + (f" x {seeds} seeds" if seeds > 1 else "")
     numbers = f"{row['value']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], {rests_on}"
-    more, less = ("better", "worse") if metric in GOOD else ("higher", "lower")
-    pair = display(ours), display(reference)
-    if row["low"] > 0:
-        verdict = f"{pair[0]} is {more} than {pair[1]}"
-    elif row["high"] < 0:
-        verdict = f"{pair[0]} is {less} than {pair[1]}"
+    pair, said = (display(ours), display(reference)), verdict(row, metric)
+    if said in ("better", "worse", "higher", "lower"):
+        sentence = f"{pair[0]} is {said} than {pair[1]}"
     else:
-        verdict = f"no difference between {pair[0]} and {pair[1]} is shown"
+        sentence = f"no difference between {pair[0]} and {pair[1]} is shown"
     place = f" ({where})" if where else ""
-    return f"{name}{place}: {verdict}: {numbers}"
+    return f"{name}{place}: {sentence}: {numbers}"

@@ -63,20 +63,22 @@ def tally(
 
 
 def telling_question(votes: pd.DataFrame, rules: tuple[str, str] = ("majority", "rgv")) -> str:
-    """Id of a question to show: one where the two rules elect differently, best where only the
-    second is right; else the one with the closest call among the rollouts.
+    """Id of a question to show, where some rollouts are right and some wrong if there is one.
+
+    Among those, one where the two rules elect differently, best where only the second is
+    right; else the one with the closest call among the rollouts.
 
     ``votes`` is the frame of ``vote_questions``.  The same frame gives the same question.
     """
     answers = votes.pivot(index="item_id", columns="rule", values="answer")[list(rules)]
     scores = votes.pivot(index="item_id", columns="rule", values="correct")[list(rules)]
-    split = votes.drop_duplicates("item_id").set_index("item_id")
-    half = -(split["right"] / split["rollouts"] - 0.5).abs()
+    asked = votes.drop_duplicates("item_id").set_index("item_id")
     rank = pd.DataFrame(
         {
+            "mixed": (asked["right"] > 0) & (asked["right"] < asked["rollouts"]),
             "differ": answers[rules[0]].fillna("") != answers[rules[1]].fillna(""),
             "gain": scores[rules[1]] - scores[rules[0]],
-            "close": half,
+            "close": -(asked["right"] / asked["rollouts"] - 0.5).abs(),
         }
     ).sort_index()
-    return str(rank.sort_values(["differ", "gain", "close"], kind="stable").index[-1])
+    return str(rank.sort_values(list(rank.columns), kind="stable").index[-1])

@@ -172,6 +172,17 @@ STAGES: tuple[Stage, ...] = (
         files=("data/policy/*",),
         figures=True,
     ),
+    Stage(
+        "report",
+        "09_tables_and_figures",
+        parts=(
+            "corpus.source", "retrieval.encoder", "policy.source",
+            "grpo", "seeds", "conditions", "bootstrap",
+        ),  # fmt: skip
+        upstream=("card", "train", "evaluation", "voting"),
+        figures=True,
+        commits=(("figures", "figures"),),
+    ),
 )
 
 
