@@ -136,12 +136,14 @@ def mask_of(zeros, ones):
 
 
 def test_compute_dtype(monkeypatch):
-    def on(amx):
-        capabilities = {"amx_bf16": amx, "avx512_bf16": True}
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-        return compute_dtype("auto", "cpu")
+    def on(parameters, **has):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: has)
+        return compute_dtype("auto", "cpu", parameters).name
 
-    assert (on(True).name, on(False).name) == ("bfloat16", "float32")
+    assert on(2_000_000, amx_bf16=True) == "bfloat16"
+    assert on(2_000_000, avx512_bf16=True) == "float32"
+    assert on(109_000_000, avx512_bf16=True) == "bfloat16"
+    assert on(109_000_000) == "float32"
     assert compute_dtype("bfloat16").torch is torch.bfloat16
     record = compute_dtype("float32").record()
     assert record == {

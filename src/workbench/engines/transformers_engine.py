@@ -65,7 +65,8 @@ class TransformersEngine:
         self.max_length = max_length or plain.config.max_position_embeddings
         parameter = next(plain.parameters())
         self.device = parameter.device
-        self.compute = compute_dtype(dtype, self.device)
+        weights = sum(p.numel() for p in plain.parameters())
+        self.compute = compute_dtype(dtype, self.device, weights)
         self.tokens_processed = self.tokens_padded = 0
         self._eos = sorted(_eos_ids(plain, tokenizer) if eos is None else eos)
         self._stoppers: dict[tuple[str, ...], Stopper] = {}
