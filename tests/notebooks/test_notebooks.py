@@ -27,6 +27,12 @@ def test_each_notebook_is_a_stage_and_each_stage_a_notebook():
     assert [path.stem[:2] for path in NOTEBOOKS] == [f"{i:02}" for i in range(1, len(STAGES) + 1)]
 
 
+def test_readme_maps_every_notebook():
+    readme = (project_root() / "README.md").read_text()
+    for path in NOTEBOOKS:
+        assert f"(notebooks/{path.name})" in readme, path.name
+
+
 def test_stages_come_after_what_they_read():
     names = [s.name for s in STAGES]
     for entry in STAGES:

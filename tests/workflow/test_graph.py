@@ -61,20 +61,21 @@ def test_a_source_a_data_file_and_a_condition_rerun_what_depends_on_them(copied)
         os.utime(path)
     assert copied.would_run() == set(), "touched, but with the same content"
 
-    def edited(path, text):
-        before = path.read_text()
-        path.write_text(before + text)
+    def edited(*edits):
+        before = {path: path.read_text() for path, _ in edits}
+        for path, text in edits:
+            path.write_text(before[path] + text)
         found = copied.would_run()
-        path.write_text(before)
+        for path, text in before.items():
+            path.write_text(text)
         return found
 
-    assert edited(package / "seeding.py", "\nX = 1\n") == ALL - {"first/main"}
-    assert edited(package / "errors.py", "\nX = 1\n") == ALL
-    assert edited(package / "runs.py", "\nX = 1\n") == set(), "machinery"
-    assert edited(copied.root / "data" / "a.txt", "b") == ALL
     red = copied.root / "params" / "conditions" / "red.yaml"
-    assert edited(red, "settings: {delta: 1.0e-5}\n") == {"second/red", "third/main"}
-    assert edited(red, "published: {model: none}\n") == set(), "not what it computes"
+    machinery = (package / "runs.py", "\nX = 1\n")
+    assert edited(machinery, (red, "published: {model: none}\n")) == set()
+    assert edited((red, "settings: {delta: 1.0e-5}\n")) == {"second/red", "third/main"}
+    assert edited((package / "seeding.py", "\nX = 1\n")) == ALL - {"first/main"}
+    assert edited((copied.root / "data" / "a.txt", "b")) == ALL
 
 
 def test_code_cells_rerun_a_notebook_but_kept_outputs_do_not(copied):

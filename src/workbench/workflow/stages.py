@@ -180,6 +180,7 @@ STAGES: tuple[Stage, ...] = (
             "grpo", "seeds", "conditions", "bootstrap",
         ),  # fmt: skip
         upstream=("card", "train", "evaluation", "voting"),
+        files=("src/workbench/reporting/published/**/*", "params/conditions/*.yaml"),
         figures=True,
         commits=(("figures", "figures"),),
     ),
