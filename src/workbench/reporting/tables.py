@@ -161,6 +161,8 @@ def _spread(cell: Cell, column: Column, kind: type) -> list[tuple[str, object]]:
         attributes = ("value", "sd", "printed")
     else:
         return [(key, column.absent if empty else cell)]
+    if isinstance(cell, str) and not empty:  # a word instead of numbers, e.g. "reference"
+        return [(key + name, cell) for name in names]
     values = [column.absent if empty else getattr(cell, a) for a in attributes]
     blank = [column.absent if isinstance(v, float) and math.isnan(v) else v for v in values]
     return [(key + name, value) for name, value in zip(names, blank, strict=True)]
