@@ -34,6 +34,7 @@ SCHEMA_VERSION = 1
 _IDENTITY = ".identity"
 Opened = Literal["started", "resumed", "done"]
 _VOLATILE = {MANIFEST, NOTEBOOK, LOG, _IDENTITY}
+_TIMES = {"timings.jsonl"}  # seconds: no two runs have the same
 
 
 def project_root() -> Path:
@@ -221,7 +222,9 @@ class RunDirectory:
         written = sorted(
             path.relative_to(self.path).as_posix()
             for path in self.path.rglob("*")
-            if path.is_file() and path.relative_to(self.path).as_posix() not in _VOLATILE
+            if path.is_file()
+            and path.name not in _TIMES
+            and path.relative_to(self.path).as_posix() not in _VOLATILE
         )
         manifest = {
             "schema": SCHEMA_VERSION,

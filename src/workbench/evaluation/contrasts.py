@@ -1,4 +1,4 @@
-"""Every condition against the untrained policy, on the same questions."""
+"""Conditions against the untrained policy, or against one another, on the same questions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..errors import WorkbenchError
 from ..inference.bootstrap import BootstrapConfig
-from ..inference.paired import paired_differences
+from ..inference.paired import INTERVAL_COLUMNS, paired_differences
 from .policies import BASE
 
 ALL = "all"
@@ -19,37 +19,39 @@ def with_total(frame: pd.DataFrame, column: str = "category", name: str = ALL) -
     return pd.concat([frame.assign(**{column: name}), frame], ignore_index=True)
 
 
-def against_base(
+def against(
     frame: pd.DataFrame,
     metrics: Sequence[str],
     by: Sequence[str] = (),
     conditions: Sequence[str] | None = None,
+    reference: str = BASE.condition,
     config: BootstrapConfig | None = None,
 ) -> pd.DataFrame:
-    """Paired difference of every condition to the base policy.
+    """Paired difference of every condition to the reference.
 
-    Hierarchical bootstrap: training seeds, then questions inside each (S1 Table 2).  Samples
-    of a question are averaged first.
+    Hierarchical bootstrap: training seeds, then questions inside each (S1 Table 2); two trained
+    conditions are paired seed by seed.  Samples of a question are averaged first.
 
     Parameters
     ----------
-    frame : rows of ``policies.ask`` of the base policy and the conditions.
-    conditions : default all but the base policy, in order of appearance.
+    frame : rows of ``policies.ask`` of the reference and the conditions.
+    conditions : default all others, in order of appearance.
 
     Returns
     -------
     Rows: condition, ``by``, metric, value, low, high, n (questions), seeds, p.
     """
-    reference = frame[frame["condition"] == BASE.condition]
-    if reference.empty:
-        raise WorkbenchError("the frame has no rows of the base policy", fix="ask it too")
-    names = conditions or [c for c in dict.fromkeys(frame["condition"]) if c != BASE.condition]
-    tables = []
-    for name in names:
-        ours = frame[frame["condition"] == name]
-        differences = paired_differences(
-            ours, reference, metrics, by, seed="training_seed", config=config
-        )
-        tables.append(differences.assign(condition=name))
-    table = pd.concat(tables, ignore_index=True)
-    return table[["condition", *[c for c in table.columns if c != "condition"]]]
+    theirs = frame[frame["condition"] == reference]
+    if theirs.empty:
+        raise WorkbenchError(f"the frame has no rows of {reference!r}", fix="ask that policy too")
+    others = [c for c in dict.fromkeys(frame["condition"]) if c != reference]
+    columns = ["condition", *by, "metric", *INTERVAL_COLUMNS]
+    tables = [
+        paired_differences(
+            frame[frame["condition"] == name], theirs, metrics, by, "training_seed", config
+        ).assign(condition=name)
+        for name in (others if conditions is None else conditions)
+    ]
+    if not tables:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(tables, ignore_index=True)[columns]
