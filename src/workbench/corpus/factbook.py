@@ -118,7 +118,9 @@ def write_pages(pages: list[Page], folder: Path) -> str:
         "paragraphs": sum(len(p.text) - 1 for p in pages),
         "sha256_of_lines": digest,
     }
-    (folder / "PROVENANCE.json").write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
+    (folder / "PROVENANCE.json").write_text(
+        json.dumps(provenance, indent=2) + "\n", encoding="utf-8"
+    )
     return digest
 
 

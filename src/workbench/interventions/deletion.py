@@ -49,7 +49,9 @@ def answers_without_evidence(
         for row, generation in zip(
             rows, session.generate(range(len(rows)), limits, (stop,)), strict=True
         ):
-            text = engine.tokenizer.decode(generation.tokens.tolist())
+            ended = generation.finish == "eos"  # the EOS token is no part of an answer
+            tokens = generation.tokens[:-1] if ended else generation.tokens
+            text = engine.tokenizer.decode(tokens.tolist(), skip_special_tokens=False)
             decoded[row] = text.split(stop)[0].strip()
     return [decoded[c] for c in contexts]
 

@@ -153,4 +153,5 @@ def _interval(frame: pd.DataFrame, metric: str, config: BootstrapConfig | None) 
     if metric == "changed":
         interval = wilson(int(frame[metric].sum()), len(frame))
         return {k: getattr(interval, k) for k in ("value", "low", "high", "n")}
-    return summarise(frame, (), [metric], config=config).iloc[0][["value", "low", "high", "n"]].to_dict()
+    row = summarise(frame, (), [metric], config=config).iloc[0]
+    return row[["value", "low", "high", "n"]].to_dict()

@@ -23,7 +23,7 @@ _FREQUENCIES = 16
 
 
 def write_copying_heads(model) -> None:
-    """Write the heads into ``model`` (Qwen2, at least two layers and two heads), in place.
+    """Write the heads into ``model`` (Qwen2, two layers and three heads or more), in place.
 
     Uses torch's global generator for the random subspaces; seed it before.
     """

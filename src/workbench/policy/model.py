@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..config import Settings
 from ..seeding import seed_of
@@ -12,17 +12,28 @@ from .initialise import write_copying_heads
 class ModelConfig(Settings):
     """Sizes of the decoder; embeddings are tied, head size is hidden_size / heads.
 
+    The copying heads need three subspaces of a head's size, so there are three heads or more.
+
     ``embedding_std`` is far above transformers' 0.02: what all rare tokens learn in common
     (that they are unlikely) must not drown what tells them apart, or names cannot be copied.
     """
 
     hidden_size: int = Field(default=192, ge=8)
     layers: int = Field(default=4, ge=2)
-    heads: int = Field(default=3, ge=2)
+    heads: int = Field(default=3, ge=3)
     intermediate_size: int = Field(default=512, ge=8)
     max_positions: int = Field(default=2048, ge=64)
     rope_theta: float = Field(default=10_000.0, gt=0)
     embedding_std: float = Field(default=0.1, gt=0)
+
+    @model_validator(mode="after")
+    def _head_size(self) -> ModelConfig:
+        if self.hidden_size % (4 * self.heads):
+            raise ValueError(
+                f"hidden_size {self.hidden_size} does not give {self.heads} heads whose size is "
+                "a multiple of 4"
+            )
+        return self
 
 
 def build_model(config: ModelConfig, vocabulary: int, pad: int, eos: int, seed: int):

@@ -1,7 +1,7 @@
 """Trains the base policy on demonstrations: the loop, its settings and its log.
 
-Departures from a textbook loop: logits are computed at target positions only; the schedule counts steps, never seconds, so that the
-result does not depend on how busy the machine is.
+Departures from a textbook loop: logits are computed at target positions only; the schedule
+counts steps, never seconds, so that the result does not depend on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from .demonstrations import Demonstration, Demonstrator
 
 
 class SFTConfig(Settings):
-    """``tokens_per_step`` bounds the tokens of a step, padding excluded; ``micro_tokens`` those of
-    one forward pass, padding included: small, so that similar lengths go together.
+    """Steps, sizes and schedule.
+
+    A step draws demonstrations until it has ``tokens_per_step`` tokens, padding excluded;
+    ``micro_tokens`` bounds those of one forward pass, padding included: small, so that similar
+    lengths go together.  ``warmup_steps`` of linear warm-up, ``lr`` until the share
+    ``decay_from`` of the steps, then linear decay to ``final_lr`` times ``lr``.
     """
 
     steps: int = Field(default=1800, ge=1)
@@ -81,7 +85,10 @@ def step_batches(demonstrator: Demonstrator, config: SFTConfig) -> Iterator[list
 
 
 def micro_batches(batch: list[Demonstration], limit: int) -> Iterator[list[Demonstration]]:
-    """Sequences of similar length together, at most ``limit`` tokens with padding each."""
+    """Sequences of similar length together, at most ``limit`` tokens with padding each.
+
+    A sequence longer than that stands alone; none is cut or dropped.
+    """
     part: list[Demonstration] = []
     for d in sorted(batch, key=lambda d: len(d.tokens)):
         if part and len(d.tokens) * (len(part) + 1) > limit:

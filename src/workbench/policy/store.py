@@ -14,6 +14,7 @@ from ..runs import project_root
 
 COMMITTED = Path(__file__).resolve().parents[3] / "data" / "policy"
 WEIGHTS, MANIFEST = "model.safetensors", "manifest.json"
+DTYPES = ("float32", "bfloat16")
 _PLAIN_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
@@ -37,7 +38,7 @@ def save_policy(folder: Path | str, model, tokenizer, recipe: dict) -> str:
         tokenizer.save_pretrained(part)
         digest = file_hash(part / WEIGHTS)
         manifest = {"weights_sha256": digest, "recipe": recipe}
-        (part / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+        (part / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         if folder.exists():
             for kept in folder.iterdir():
                 if not (part / kept.name).exists():
@@ -56,9 +57,13 @@ def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
     Raises
     ------
     WorkbenchError
-        a file is missing or the weights' hash is another one.
+        the dtype is unknown, a file is missing or not what it should be, or the weights' hash
+        is another one.
     """
+    if dtype not in DTYPES:
+        raise WorkbenchError(f"unknown dtype {dtype!r}", where="dtype", fix=f"one of {DTYPES}")
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     local = project_root() / folder  # an absolute folder stays what it is
@@ -72,8 +77,17 @@ def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
                 where=folder,
                 fix="run make policy, or name a folder in the transformers layout",
             )
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
-    tokenizer = load_tokenizer(folder)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+        tokenizer = load_tokenizer(folder)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise WorkbenchError(
+            f"transformers cannot load this policy: {error}",
+            where=folder,
+            fix="make the folder complete (config, weights, tokenizer)"
+            if local.is_dir()
+            else "check the hub id, and that the hub can be reached (machine.offline)",
+        ) from error
     return model.eval(), tokenizer
 
 
@@ -93,14 +107,24 @@ def load_tokenizer(folder: Path | str):
 
 
 def check_weights(folder: Path) -> str:
-    """Compare the weights' hash with the manifest; returns it."""
+    """Compare the weights' hash with the manifest; returns it.
+
+    Raises
+    ------
+    WorkbenchError
+        the weights are missing, the manifest is none, or the hash is another one.
+    """
     manifest, weights = folder / MANIFEST, folder / WEIGHTS
     if not weights.is_file():
         raise WorkbenchError("the weights are missing", where=weights, fix="run make policy")
     try:
-        expected = json.loads(manifest.read_text())["weights_sha256"]
-    except (json.JSONDecodeError, KeyError) as error:
-        raise WorkbenchError(f"not a policy manifest: {error!r}", where=manifest) from error
+        expected = json.loads(manifest.read_text(encoding="utf-8"))["weights_sha256"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WorkbenchError(
+            f"not a policy manifest: {error!r}",
+            where=manifest,
+            fix="restore data/policy from version control, or rebuild it with make policy",
+        ) from error
     found = file_hash(weights)
     if found != expected:
         raise WorkbenchError(

@@ -83,7 +83,10 @@ def exposures_of(fact_id: str, config: QuestionConfig) -> int:
 
 
 def page_names(pages: Iterable[Page]) -> dict[str, str]:
-    """Normalised names -> page id: titles, and the short, long and abbreviated names in the text."""
+    """Normalised names -> page id: titles, and the short, long and abbreviated names in the text.
+
+    A name that two pages have belongs to the first.
+    """
     names: dict[str, str] = {}
     for page in pages:
         own = [t.split(": ", 1)[1] for t in page.text[1:] if field_of(t) in _NAME_FIELDS]
