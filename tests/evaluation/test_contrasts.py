@@ -36,7 +36,9 @@ def test_two_trained_conditions_are_paired_seed_by_seed(frame):
     table = against(frame, ["em"], (), ["one"], "two", CONFIG)
     assert table["value"].tolist() == pytest.approx([1 / 6])
     other_seed = frame.replace({"training_seed": {1: 7}})
-    mixed = pd.concat([other_seed[other_seed["condition"] == "one"], frame.query("condition == 'two'")])
+    mixed = pd.concat(
+        [other_seed[other_seed["condition"] == "one"], frame.query("condition == 'two'")]
+    )
     with pytest.raises(WorkbenchError, match="seeds differ"):
         against(mixed, ["em"], (), ["one"], "two", CONFIG)
 

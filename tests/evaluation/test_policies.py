@@ -19,7 +19,6 @@ from workbench.evaluation.policies import (
     save_predictions,
     trained_policies,
 )
-from workbench.questions.graph import Item
 
 ONE, TWO = PolicyName("oo", 0), PolicyName("oo", 1)
 PROMPT = [1, 2, 3, 4]
@@ -94,7 +93,11 @@ def test_a_fully_trained_model_beside_an_adapter(trained, tmp_path):
     bank = PolicyBank(
         tiny_model(), Tokenizer(), {ONE: trained[ONE][0], full: tmp_path / "full"}, dtype="float32"
     )
-    for name, value in ((full, logits(whole)), (ONE, trained[ONE][1]), (BASE, logits(tiny_model()))):
+    for name, value in (
+        (full, logits(whole)),
+        (ONE, trained[ONE][1]),
+        (BASE, logits(tiny_model())),
+    ):
         with bank.using(name) as engine:
             torch.testing.assert_close(engine_logits(engine), value, atol=1e-5, rtol=1e-4)
 

@@ -21,9 +21,7 @@ def seed_folder(run: Path, seed: int) -> Path:
 
 def training_history(run: Path, seeds: Sequence[int]) -> pd.DataFrame:
     """Logs of all seeds: seed, step, metrics, seconds; step 0 has held-out metrics only."""
-    frames = [
-        pd.DataFrame(read_log(seed_folder(run, seed))).assign(seed=seed) for seed in seeds
-    ]
+    frames = [pd.DataFrame(read_log(seed_folder(run, seed))).assign(seed=seed) for seed in seeds]
     history = pd.concat(frames, ignore_index=True)
     first = ["seed", "step"]
     return history[[*first, *[c for c in history.columns if c not in first]]]

@@ -1,10 +1,10 @@
 """All tables and figures of a study in one folder, with an index for readers and machines.
 
-    report = Gallery(folder, "The tiny study")
-    report.table(table)                         # <name>.csv, .md, .tex
-    report.figure(figure, "voting", "caption")  # <name>.png, .svg
-    report.sentences("What the intervals show", [...])
-    report.finish()                             # index.html, index.json
+report = Gallery(folder, "The tiny study")
+report.table(table)                         # <name>.csv, .md, .tex
+report.figure(figure, "voting", "caption")  # <name>.png, .svg
+report.sentences("What the intervals show", [...])
+report.finish()                             # index.html, index.json
 """
 
 from __future__ import annotations
@@ -108,9 +108,7 @@ class Gallery:
         ]
         replace_file(self.folder / "index.json", json.dumps(index, indent=1) + "\n")
         page = Environment(autoescape=True).from_string(_PAGE)
-        text = page.render(
-            title=self.title, introduction=self.introduction, entries=self._marked()
-        )
+        text = page.render(title=self.title, introduction=self.introduction, entries=self._marked())
         return replace_file(self.folder / "index.html", text)
 
     def _add(self, kind: str, name: str, caption: str, paths: Sequence[Path], **more) -> None:

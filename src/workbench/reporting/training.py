@@ -53,9 +53,7 @@ def diagnostics(
                 axis.yaxis.set_visible(False)
                 axis.grid(visible=False)
             if len(logged) > 1:
-                handles = [
-                    draw.handle(colour[m], "", name, line="-") for m, name in logged.items()
-                ]
+                handles = [draw.handle(colour[m], "", name, line="-") for m, name in logged.items()]
                 axis.legend(handles=handles, fontsize=7.5, loc="best")
             axis.set_title(title)
             if logged:
