@@ -80,7 +80,7 @@ def test_a_broken_provenance_is_named(folder, text):
     ("paragraph", "field", "section"),
     [
         ("Capital: Algiers", "Capital", None),
-        ("Elevation extremes - highest point: Tahat: x", "Elevation extremes - highest point", None),
+        ("Elevation - highest point: Tahat: x", "Elevation - highest point", None),
         ("Section::::People and Society.", "Section::::People and Society.", "People and Society"),
     ],
 )
@@ -113,5 +113,5 @@ def test_all_fields_selected_change_nothing():
 
 @pytest.mark.parametrize("field", ["Capitol", "capital", "Section::::Geography."])
 def test_an_unknown_field_is_an_error(field):
-    with pytest.raises(WorkbenchError, match=f"corpus.fields: no paragraph has the field '{field}'"):
+    with pytest.raises(WorkbenchError, match=f"corpus.fields: no paragraph .* field '{field}'"):
         select_fields([MALI, SEA], ["Capital", field])

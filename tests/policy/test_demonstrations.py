@@ -60,7 +60,8 @@ def test_prompt_and_observations_are_never_targets(world, plain):
             assert made.tokens.shape == made.mask.shape
             assert made.tokens[:start].tolist() == prompt and names[start - 1] == "<think>"
             assert not made.mask[:start].any() and not made.mask[observed].any()
-            untaught = [n for n, m in zip(names[start:], made.mask[start:] | observed[start:]) if not m]
+            taught = made.mask | observed
+            untaught = [n for n, t in zip(names[start:], taught[start:], strict=True) if not t]
             assert untaught in ([], [item.answers[0]])  # a chain answered after one search
     assert seen > 100
 
@@ -144,7 +145,7 @@ def test_statements_come_exactly_as_often_as_the_facts_exposures(world, plain, m
     config = SFTConfig(steps=50, tokens_per_step=total * 2, warmup_steps=0)
     assert len(list(step_batches(plain, config))) == 50
     assert stated == {i.item_id: i.exposures for i in plain.single if i.exposures}
-    assert any(i.split == "test" and i.exposures for i in plain.single)  # facts of test questions too
+    assert any(i.split == "test" and i.exposures for i in plain.single)  # test facts too
 
 
 def test_steps_fill_their_tokens_and_depend_on_the_seed(plain):

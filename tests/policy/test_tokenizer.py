@@ -39,7 +39,7 @@ def test_a_name_ends_where_its_word_ends(tokenizer):
 
 
 def test_known_words_are_one_token_and_unknown_ones_are_spelled(tokenizer):
-    assert _tokens(tokenizer, "the capital xylem") == ["the", "capital", "x", *["##" + c for c in "ylem"]]
+    assert _tokens(tokenizer, "the xylem") == ["the", "x", "##y", "##l", "##e", "##m"]
     assert _tokens(tokenizer, "once") == ["o", "##n", "##c", "##e"]  # rarer than min_count
     ids = tokenizer.encode("the Xylem-Q capital", add_special_tokens=False)
     assert tokenizer.unk_token_id not in ids[:1] + ids[-1:]

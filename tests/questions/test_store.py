@@ -104,7 +104,7 @@ def test_a_bad_item_is_named_with_its_line(tmp_path, change, message):
 
 def test_a_cycle_is_named(tmp_path):
     change = _set("nodes", 0, "prerequisites", ["v2"])
-    with pytest.raises(WorkbenchError, match=r":2: item 2:c: node v1 .* v2 \(missing, or .*cycle\)"):
+    with pytest.raises(WorkbenchError, match=r":2: item 2:c: node v1 .* v2 \(missing, .*cycle\)"):
         load_items(_write(tmp_path / "i", change, item=replace(ITEMS[0], item_id="2:c")))
 
 

@@ -41,7 +41,8 @@ class DemonstrationConfig(Settings):
     """Shares of the mixture and of the swaps; see the module's docstring.
 
     ``lookups_early`` is the share of lookups in the first ``early_share`` of the steps,
-    ``lookups_late`` afterwards, ``copies_early`` the share of copies among the early ones.  ``direct_known`` applies to facts shown four times or more.
+    ``lookups_late`` afterwards, ``copies_early`` the share of copies among the early ones.
+    ``direct_known`` applies to facts shown four times or more.
     """
 
     one_hop: float = Field(default=0.56, ge=0, le=1)
@@ -179,18 +180,24 @@ class Demonstrator:
         hits = list(hits)
         if rng.random() < self.config.shuffle_passages:
             rng.shuffle(hits)
-        draft.feed(self.protocol.observation(hits, (), self.protocol.config.max_observation_tokens).ids)
+        self._feed_passages(draft, hits)
+
+    def _feed_passages(self, draft: _Draft, hits) -> None:
+        limit = self.protocol.config.max_observation_tokens
+        draft.feed(self.protocol.observation(hits, (), limit).ids)
 
     def _cite(self, fact: Fact, rng) -> str:
         """Where the evidence stands: page and field, sometimes with the answer."""
         place = f"{fact.title} {BY_NAME[fact.relation].field}"
-        return f"{place}: {fact.answer}" if rng.random() < self.config.answer_in_reasoning else place
+        told = rng.random() < self.config.answer_in_reasoning
+        return f"{place}: {fact.answer}" if told else place
 
     # -- kinds -----------------------------------------------------------------------
 
     def statement(self, item: Item, rng) -> Demonstration:
         """The item answered from memory, with loss on the answer."""
-        protocol = self.closed_book if rng.random() < self.config.statement_closed_book else self.protocol
+        closed = rng.random() < self.config.statement_closed_book
+        protocol = self.closed_book if closed else self.protocol
         draft = self._start(item, protocol)
         self._answer_directly(draft, item.answers[0], rng, learn=True)
         return self._finish(draft, item, rng, swap=False)
@@ -222,7 +229,7 @@ class Demonstrator:
             hits.append(_Made(chunk))
             asked += [(title, fact) for fact, _ in own]
         draft = _Draft(self._ids)
-        draft.feed(self.protocol.observation(hits, (), self.protocol.config.max_observation_tokens).ids)
+        self._feed_passages(draft, hits)
         if copy:
             for place in rng.permutation(len(hits)):
                 chunk = hits[place].chunk
@@ -286,7 +293,8 @@ class Demonstrator:
         draft.say("<think>").say(self._cite(facts[0], rng))
         if len(facts) == 2:
             if rng.random() < self.config.one_search_chain:
-                draft.say(". </think> <answer>").say(item.answers[0], False).say("</answer>").say(self.eos)
+                draft.say(". </think> <answer>").say(item.answers[0], False)
+                draft.say("</answer>").say(self.eos)
                 return self._finish(draft, item, rng, swap=True)
             draft.say(". Looking this up. </think>")
             hits = self._search(draft, self._second_query(item), rng)
@@ -337,8 +345,6 @@ class Demonstrator:
                     present.add(new)
                     taken.add(new)
                     break
-
-
 
 
 def _short_lines(pages: Sequence[Page], facts: Sequence[Fact], words: int = 16) -> dict[str, str]:

@@ -38,7 +38,8 @@ def save_policy(folder: Path | str, model, tokenizer, recipe: dict) -> str:
         tokenizer.save_pretrained(part)
         digest = file_hash(part / WEIGHTS)
         manifest = {"weights_sha256": digest, "recipe": recipe}
-        (part / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+        (part / MANIFEST).write_text(text, encoding="utf-8")
         if folder.exists():
             for kept in folder.iterdir():
                 if not (part / kept.name).exists():

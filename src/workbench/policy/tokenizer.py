@@ -3,8 +3,9 @@
 The base policy has two million parameters; copying an answer out of a passage must not cost
 it a spelling lesson.  So names, answers and field labels of the corpus are single entries,
 other words are entries of their own, and words outside the vocabulary are spelled: the
-longest entry that they begin with, then letters.  Numbers outside it are one ``<unk>``.  The result is an ordinary fast tokenizer: it saves
-to ``tokenizer.json`` and transformers, peft and vLLM load it.
+longest entry that they begin with, then letters.  Numbers outside it are one ``<unk>``.
+The result is an ordinary fast tokenizer: it saves to ``tokenizer.json``, and transformers,
+peft and vLLM load it.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 -- a pattern reads best on one line
 """Relations read out of the corpus text: which field says them, how they are asked.
 
 A relation is a regular expression over one paragraph of the embedded corpus whose group
