@@ -140,7 +140,7 @@ STAGES: tuple[Stage, ...] = (
         "train",
         "06_grpo_training",
         parts=(
-            "retrieval", "agent", "machine", "grpo", "seeds",
+            "retrieval", "agent", "machine", "training_questions", "grpo", "seeds",
             "policy.source", "evaluation.curve_questions",
         ),  # fmt: skip
         upstream=("corpus", "questions"),
