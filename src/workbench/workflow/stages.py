@@ -16,6 +16,8 @@ from ..runs import project_root, runs_root, stable_hash
 from .sources import notebook_sources
 
 MAIN = "main"
+# What a run depends on of the committed policy: not its card, its log or where it came from.
+POLICY = ("data/policy/config.json", "data/policy/model.safetensors", "data/policy/token*.json")
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ STAGES: tuple[Stage, ...] = (
             "policy.source", "policy.closed_book_prompt", "policy.card",
         ),  # fmt: skip
         upstream=("corpus", "questions"),
-        files=("data/policy/*",),
+        files=POLICY,
         figures=True,
     ),
     Stage(
@@ -134,7 +136,7 @@ STAGES: tuple[Stage, ...] = (
         "05_agent_and_trajectories",
         parts=("retrieval", "agent", "machine", "evaluation.questions", "policy.source"),
         upstream=("corpus", "questions"),
-        files=("data/policy/*",),
+        files=POLICY,
     ),
     Stage(
         "train",
@@ -144,7 +146,7 @@ STAGES: tuple[Stage, ...] = (
             "policy.source", "evaluation.curve_questions",
         ),  # fmt: skip
         upstream=("corpus", "questions"),
-        files=("data/policy/*",),
+        files=POLICY,
         per_condition=True,
         resume=True,
         figures=True,
@@ -158,7 +160,7 @@ STAGES: tuple[Stage, ...] = (
             "evaluation.questions", "evaluation.samples",
         ),  # fmt: skip
         upstream=("corpus", "questions", "train"),
-        files=("data/policy/*",),
+        files=POLICY,
         figures=True,
     ),
     Stage(
@@ -169,7 +171,7 @@ STAGES: tuple[Stage, ...] = (
             "policy.source", "voting",
         ),  # fmt: skip
         upstream=("corpus", "questions", "train"),
-        files=("data/policy/*",),
+        files=POLICY,
         figures=True,
     ),
     Stage(
