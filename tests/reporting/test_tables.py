@@ -114,6 +114,9 @@ def test_votes_beside_published(votes):
     shown = votes_table(votes, TINY).readable().set_index("rule")
     assert shown["published"].tolist() == ["0.516", "0.620", "0.711", "0.742"]
     assert shown.loc["majority", "minus majority"] == "reference"
+    numbers = votes_table(votes, TINY).numbers().set_index("rule")
+    assert numbers.loc["majority", "delta_low"] == "reference"
+    assert numbers.loc["rgv", "delta_low"] == pytest.approx(0.01)
     assert shown.loc["rgv", "minus majority"] == "0.030 [0.010, 0.050] (240)"
     assert shown.loc["majority", "share of questions tied"] == "0.11"
     assert shown["source"].iloc[0].startswith("S2 Table 1, BrowseComp-Plus")

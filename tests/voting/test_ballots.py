@@ -32,7 +32,8 @@ def test_each_rollout_has_a_ballot_and_abstentions_count_nowhere(make_item, grou
 
 def test_the_question_shown_is_one_where_the_rules_differ(make_item, make_rollout, group):
     agreed = [make_rollout("q2", answer) for answer in ("Bamako", "Bamako", "Oslo", "Oslo")]
-    wrong = [make_rollout("q3", "Rome", [MALI])] + [make_rollout("q3", "Oslo")] * 3
+    italy = [[("Italy", "The capital is Rome.")]]
+    wrong = [make_rollout("q3", "Rome", italy)] + [make_rollout("q3", "Oslo")] * 3
     items = [make_item("q1"), make_item("q2"), make_item("q3")]
     votes = vote_questions(items, [*group, *agreed, *wrong])
     assert telling_question(votes) == "q1"
