@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.policy.demonstrations import Demonstration
+from workbench.policy.drafts import Demonstration
 from workbench.policy.model import build_model
 from workbench.policy.sft import SFTConfig, lr_factor, micro_batches, target_loss, train
 

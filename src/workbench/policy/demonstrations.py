@@ -24,17 +24,16 @@ whole sequence (question, queries, passages, answer) for others of their kind.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from pydantic import Field
 
 from ..config import Settings
-from ..corpus.records import Chunk, Page
+from ..corpus.records import Chunk
 from ..questions.build import CHAIN
 from ..questions.graph import Item
 from ..questions.relations import BY_NAME, Fact
+from .drafts import Demonstration, Draft, Made, short_lines
 
 
 class DemonstrationConfig(Settings):
@@ -61,41 +60,6 @@ class DemonstrationConfig(Settings):
     lookups_early: float = Field(default=0.7, ge=0, le=1)
     lookups_late: float = Field(default=0.12, ge=0, le=1)
     copies_early: float = Field(default=0.4, ge=0, le=1)
-
-
-@dataclass(slots=True)
-class Demonstration:
-    """Token ids int64 [T] and loss mask bool [T] (True: this token is a target)."""
-
-    tokens: np.ndarray
-    mask: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A passage made up for a lookup, in the place of a hit."""
-
-    chunk: Chunk
-
-
-@dataclass
-class _Draft:
-    """A sequence under construction: pieces of text become ids with their loss flag."""
-
-    encode: object
-    ids: list[int] = field(default_factory=list)
-    mask: list[bool] = field(default_factory=list)
-
-    def say(self, text: str, learn: bool = True) -> _Draft:
-        tokens = self.encode(text)
-        self.ids += tokens
-        self.mask += [learn] * len(tokens)
-        return self
-
-    def feed(self, tokens: Sequence[int]) -> _Draft:
-        self.ids += list(tokens)
-        self.mask += [False] * len(tokens)
-        return self
 
 
 class Demonstrator:
@@ -125,7 +89,7 @@ class Demonstrator:
         self.eos = tokenizer.eos_token
         self._hits: dict[str, list] = {}
         self._prepare_queries()
-        lines = _short_lines(pages, facts)
+        lines = short_lines(pages, facts)
         self._pools: dict[str, list[int]] = defaultdict(list)
         for fact in facts:
             tokens = self._ids(fact.answer)
@@ -176,13 +140,13 @@ class Demonstrator:
     def _shows(self, hits, fact: Fact) -> bool:
         return any(h.chunk.contains(fact.page_id, fact.paragraph, fact.start) for h in hits)
 
-    def _observe(self, draft: _Draft, hits, rng) -> None:
+    def _observe(self, draft: Draft, hits, rng) -> None:
         hits = list(hits)
         if rng.random() < self.config.shuffle_passages:
             rng.shuffle(hits)
         self._feed_passages(draft, hits)
 
-    def _feed_passages(self, draft: _Draft, hits) -> None:
+    def _feed_passages(self, draft: Draft, hits) -> None:
         limit = self.protocol.config.max_observation_tokens
         draft.feed(self.protocol.observation(hits, (), limit).ids)
 
@@ -226,9 +190,9 @@ class Demonstrator:
             own = [self._lines[i] for i in rng.integers(len(self._lines), size=3)]
             own = list({fact.relation: (fact, line) for fact, line in own}.values())
             chunk = Chunk("", "", title, "\n".join(line for _, line in own), ())
-            hits.append(_Made(chunk))
+            hits.append(Made(chunk))
             asked += [(title, fact) for fact, _ in own]
-        draft = _Draft(self._ids)
+        draft = Draft(self._ids)
         self._feed_passages(draft, hits)
         if copy:
             for place in rng.permutation(len(hits)):
@@ -243,11 +207,11 @@ class Demonstrator:
             draft.say(". </think> <answer>").say(fact.answer).say("</answer>")
         return self._finish(draft, None, rng, swap=False)
 
-    def _start(self, item: Item, protocol=None) -> _Draft:
-        draft = _Draft(self._ids)
+    def _start(self, item: Item, protocol=None) -> Draft:
+        draft = Draft(self._ids)
         return draft.feed((protocol or self.protocol).prompt(item.question))
 
-    def _answer_directly(self, draft: _Draft, answer: str, rng, learn: bool) -> None:
+    def _answer_directly(self, draft: Draft, answer: str, rng, learn: bool) -> None:
         style = rng.random()
         if style < 0.4:
             draft.say(answer, learn).say(", as I recall. </think>", learn)
@@ -275,7 +239,7 @@ class Demonstrator:
     def _kind(self, item: Item) -> str:
         return BY_NAME[self.facts[item.nodes[-1].fact_id].relation].kind
 
-    def _search(self, draft: _Draft, query: str, rng):
+    def _search(self, draft: Draft, query: str, rng):
         draft.say("<search>").say(query).say("</search>")
         hits = self._hits[query]
         self._observe(draft, hits, rng)
@@ -318,7 +282,7 @@ class Demonstrator:
 
     # -- swaps -----------------------------------------------------------------------
 
-    def _finish(self, draft: _Draft, item: Item | None, rng, swap: bool) -> Demonstration:
+    def _finish(self, draft: Draft, item: Item | None, rng, swap: bool) -> Demonstration:
         tokens = np.asarray(draft.ids, dtype=np.int64)
         mask = np.asarray(draft.mask, dtype=bool)
         if swap:
@@ -345,17 +309,3 @@ class Demonstrator:
                     present.add(new)
                     taken.add(new)
                     break
-
-
-def _short_lines(pages: Sequence[Page], facts: Sequence[Fact], words: int = 16) -> dict[str, str]:
-    """Fact id -> its paragraph, for paragraphs of few words; one relation for each paragraph.
-
-    Where two relations share a field, the label cannot say which is meant, so only the first
-    is looked up.
-    """
-    text = {p.page_id: p.text for p in pages}
-    first: dict[tuple[str, int], str] = {}
-    for fact in facts:
-        first.setdefault((fact.page_id, fact.paragraph), fact.fact_id)
-    lines = {i: text[page_id][paragraph] for (page_id, paragraph), i in first.items()}
-    return {i: line for i, line in lines.items() if len(line.split()) <= words}

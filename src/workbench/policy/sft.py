@@ -15,7 +15,8 @@ from pydantic import Field
 
 from ..config import Settings
 from ..seeding import generator
-from .demonstrations import Demonstration, Demonstrator
+from .demonstrations import Demonstrator
+from .drafts import Demonstration
 
 
 class SFTConfig(Settings):
