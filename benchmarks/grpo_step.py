@@ -1,7 +1,8 @@
 """Seconds of a GRPO step by part, over the committed base policy and the embedded corpus.
 
     python benchmarks/grpo_step.py [--policy data/policy] [--questions 8 32] [--penalties]
-        [--dtype float32|bfloat16] [--attention eager|sdpa] [--repeat 5]
+        [--dtype float32|bfloat16] [--attention eager|sdpa] [--share-prefixes]
+        [--chunk-tokens 1024] [--repeat 5]
 
 A step is what the trainer does: roll out questions x 5 with search, score by Search-R1's
 reward, update LoRA adapters.  The learning rate is so small that the policy stays the same and
@@ -93,6 +94,7 @@ def measure(world, questions: int, args) -> dict:
         "dtype": args.dtype,
         "attention": args.attention,
         "chunk_tokens": args.chunk_tokens,
+        "share_prefixes": args.share_prefixes,
         "checkpoint_every": args.repeat + 1,
     }
     config = GRPOConfig(**(dict(profile.grpo) | changes))
@@ -162,7 +164,8 @@ def main() -> None:
     parser.add_argument("--penalties", action="store_true")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--attention", default=None, choices=["eager", "sdpa"])
-    parser.add_argument("--chunk-tokens", type=int, default=4096)
+    parser.add_argument("--chunk-tokens", type=int, default=1024)
+    parser.add_argument("--share-prefixes", action="store_true")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
@@ -190,6 +193,7 @@ def main() -> None:
             "dtype": args.dtype,
             "attention": args.attention,
             "chunk_tokens": args.chunk_tokens,
+            "share_prefixes": args.share_prefixes,
             "penalties": args.penalties,
             "repeat": args.repeat,
         },

@@ -29,6 +29,7 @@ def test_defaults_are_those_of_the_papers():
         {"learning_rate": 1e-5},
         {"dtype": "float16"},
         {"top_p": 0.95, "old_logprobs": "rollout"},
+        {"share_prefixes": True, "attention": "flash_attention_2"},
     ],
 )
 def test_wrong_settings_are_refused(changes):

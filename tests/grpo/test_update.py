@@ -8,6 +8,7 @@ import torch
 
 from workbench.errors import WorkbenchError
 from workbench.grpo.config import ObjectiveConfig
+from workbench.grpo.forward import pack
 from workbench.grpo.lora import Policy
 from workbench.grpo.update import Updater, make_batch
 from workbench.grpo.workers import Workers
@@ -98,9 +99,28 @@ def test_packing_does_not_change_the_gradient(world, monkeypatch, chunk_tokens, 
         np.testing.assert_allclose(got[name], expected[name], atol=3e-6)
 
 
-def test_bfloat16_stays_near_float32(world, monkeypatch):
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("chunk_tokens", [1, 1000])
+def test_sharing_prefixes_does_not_change_the_gradient(world, monkeypatch, attention, chunk_tokens):
     expected = gradients(*setting(world), monkeypatch)
-    got = gradients(*setting(world, dtype="bfloat16"), monkeypatch)
+    shared = setting(world, share_prefixes=True, attention=attention, chunk_tokens=chunk_tokens)
+    batch = make_batch(*shared[2:], [0] * len(shared[2]))
+    plain, merged = (
+        sum(c.ids.numel() for c in pack(batch.rollouts, range(12), 1, share))
+        for share in (False, True)
+    )
+    assert merged < 0.8 * plain  # there is something to share
+    got = gradients(*shared, monkeypatch)
+    for name in expected:
+        np.testing.assert_allclose(got[name], expected[name], atol=3e-6)
+
+
+@pytest.mark.parametrize("share_prefixes", [False, True])
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_bfloat16_stays_near_float32(world, monkeypatch, attention, share_prefixes):
+    expected = gradients(*setting(world), monkeypatch)
+    got = setting(world, dtype="bfloat16", attention=attention, share_prefixes=share_prefixes)
+    got = gradients(*got, monkeypatch)
     flat = [np.concatenate([g.ravel() for g in grads.values()]) for grads in (expected, got)]
     cosine = flat[0] @ flat[1] / np.linalg.norm(flat[0]) / np.linalg.norm(flat[1])
     assert cosine > 0.99

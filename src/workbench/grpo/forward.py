@@ -2,7 +2,7 @@
 
 The hidden states of all positions are needed, the logits only at policy-generated tokens: no
 tensor of shape [B, T, V] is made.  Rows are padded on the right, where causal attention never
-looks, so there is no attention mask either.
+looks, so plain rows need no attention mask either.
 """
 
 from __future__ import annotations
@@ -15,80 +15,87 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import WorkbenchError
 from .objective import sampled_logprobs
+from .trees import Rollout, Tree, grow
 
 Loss = Callable[[Tensor, Tensor, slice], Tensor]
 Arithmetic = Callable[[], AbstractContextManager]
 
 
 @dataclass(slots=True)
-class Rollout:
-    """What the update needs of a trajectory.
-
-    ``tokens`` int [T]; ``positions`` int [n], ascending, the selected tokens (never token 0).
-    """
-
-    tokens: np.ndarray
-    positions: np.ndarray
-
-    def __post_init__(self) -> None:
-        if len(self.positions) and self.positions[0] == 0:
-            raise WorkbenchError("the first token has no context to be predicted from")
-
-    @property
-    def inputs(self) -> int:
-        """Tokens that must go through the model: all before the last selected one."""
-        return int(self.positions[-1]) if len(self.positions) else 0
-
-
-@dataclass(slots=True)
 class Chunk:
     """Rollouts that go through the model together.
 
-    ``rows`` index the rollouts; ``ids`` int64 [B, L] right-padded; ``batch``, ``time`` int64
+    ``rows`` index the rollouts; ``ids`` int64 [B, L] right-padded.  ``positions`` int64 [B, L]
+    and ``mask`` float [B, 1, L, L] (0 where a token sees another, -inf where not) are there
+    when a row holds a tree of rollouts, else None: plain causal rows.  ``batch``, ``time`` int64
     [n] place each selected token's predictor in [B, L]; ``targets`` int64 [n] are the tokens.
     """
 
     rows: list[int]
     ids: Tensor
+    positions: Tensor | None
+    mask: Tensor | None
     batch: Tensor
     time: Tensor
     targets: Tensor
 
 
 def pack(
-    rollouts: Sequence[Rollout], rows: Sequence[int], chunk_tokens: int, device="cpu"
+    rollouts: Sequence[Rollout],
+    rows: Sequence[int],
+    chunk_tokens: int,
+    share_prefixes: bool,
+    device="cpu",
 ) -> list[Chunk]:
-    """Chunks of rollouts of similar length, at most ``chunk_tokens`` padded tokens each.
+    """Chunks of rows of similar length, at most ``chunk_tokens`` padded tokens each.
 
-    Rollouts without selected tokens are left out; a longer one gets a chunk of its own.
+    A row of a chunk is a rollout or, with ``share_prefixes``, the tree of all rollouts of a
+    group.  Rollouts without selected tokens are left out; a row longer than a chunk gets one of
+    its own.
     """
-    todo = sorted(
-        (r for r in rows if len(rollouts[r].positions)), key=lambda r: (-rollouts[r].inputs, r)
-    )
+    bundles: dict[object, list[int]] = {}
+    for row in rows:
+        if len(rollouts[row].positions):
+            bundles.setdefault(rollouts[row].group if share_prefixes else row, []).append(row)
+    trees = [grow(rollouts, members) for members in bundles.values()]
+    trees.sort(key=lambda tree: -len(tree.tokens))
     chunks = []
-    while todo:
-        width = rollouts[todo[0]].inputs
-        take = max(1, chunk_tokens // width)
-        chunks.append(_chunk(rollouts, todo[:take], width, device))
-        todo = todo[take:]
+    while trees:
+        take = max(1, chunk_tokens // len(trees[0].tokens))
+        chunks.append(_chunk(rollouts, trees[:take], device))
+        trees = trees[take:]
     return chunks
 
 
-def _chunk(rollouts: Sequence[Rollout], rows: list[int], width: int, device) -> Chunk:
-    ids = np.zeros((len(rows), width), dtype=np.int64)
-    for i, row in enumerate(rows):
-        ids[i, : rollouts[row].inputs] = rollouts[row].tokens[: rollouts[row].inputs]
-    counts = [len(rollouts[row].positions) for row in rows]
-    time = np.concatenate([rollouts[row].positions for row in rows]) - 1
-    targets = np.concatenate([rollouts[row].tokens[rollouts[row].positions] for row in rows])
-    batch = np.repeat(np.arange(len(rows)), counts)
+def _chunk(rollouts: Sequence[Rollout], trees: list[Tree], device) -> Chunk:
+    width = len(trees[0].tokens)
+    ids = np.zeros((len(trees), width), dtype=np.int64)
+    for i, tree in enumerate(trees):
+        ids[i, : len(tree.tokens)] = tree.tokens
+    rows = [row for tree in trees for row in tree.paths]
+    selected = [rollouts[row].positions for row in rows]
+    paths = [path for tree in trees for path in tree.paths.values()]
+    owners = np.repeat(np.arange(len(trees)), [len(tree.paths) for tree in trees])
+    batch = np.repeat(owners, [len(s) for s in selected])
+    time = np.concatenate([path[s - 1] for path, s in zip(paths, selected)])
+    targets = np.concatenate([rollouts[row].tokens[s] for row, s in zip(rows, selected)])
 
     def tensor(array: np.ndarray) -> Tensor:
         return torch.as_tensor(array, dtype=torch.int64, device=device)
 
-    return Chunk(rows, tensor(ids), tensor(batch), tensor(time), tensor(targets))
+    positions = mask = None
+    if any(tree.branches for tree in trees):
+        depth = np.zeros((len(trees), width), dtype=np.int64)
+        visible = np.zeros((len(trees), 1, width, width), dtype=bool)
+        for i, tree in enumerate(trees):
+            depth[i, : len(tree.tokens)] = tree.depth
+            visible[i, 0, : len(tree.tokens), : len(tree.tokens)] = tree.visible()
+            visible[i, 0, range(width), range(width)] = True  # padding sees itself, not nothing
+        positions = tensor(depth)
+        seen = torch.as_tensor(visible, device=device)
+        mask = torch.zeros(seen.shape, device=device).masked_fill_(~seen, float("-inf"))
+    return Chunk(rows, tensor(ids), positions, mask, tensor(batch), tensor(time), tensor(targets))
 
 
 def spread(chunk: Chunk, values: Sequence[np.ndarray], dtype=torch.float32) -> Tensor:
@@ -109,7 +116,12 @@ def gather(chunk: Chunk, flat: Tensor, rollouts: Sequence[Rollout], out: list) -
 
 def hidden_states(causal_lm: nn.Module, chunk: Chunk) -> Tensor:
     """Final hidden states [n, d] at the predictors of the selected tokens."""
-    hidden = causal_lm.get_decoder()(input_ids=chunk.ids, use_cache=False).last_hidden_state
+    hidden = causal_lm.get_decoder()(
+        input_ids=chunk.ids,
+        position_ids=chunk.positions,
+        attention_mask=chunk.mask,
+        use_cache=False,
+    ).last_hidden_state
     return hidden[chunk.batch, chunk.time]
 
 

@@ -13,11 +13,12 @@ from ..agent.trajectory import Trajectory
 from ..errors import WorkbenchError
 from ..seeding import seed_of
 from .config import GRPOConfig
-from .forward import Rollout, backward, gather, pack, score, spread
+from .forward import Chunk, backward, gather, pack, score, spread
 from .lora import Policy
 from .metrics import TokenRecord
 from .objective import low_variance_kl, surrogate
 from .reduction import micro_batch_weights
+from .trees import Rollout
 from .workers import Workers
 
 Arrays = list[np.ndarray]
@@ -62,7 +63,8 @@ def make_batch(
             )
         if np.isnan(trajectory.logprobs[selected]).any():
             raise WorkbenchError("a generated token has no log-prob", where=where)
-        batch.rollouts.append(Rollout(trajectory.tokens, np.flatnonzero(selected)))
+        positions = np.flatnonzero(selected)
+        batch.rollouts.append(Rollout(trajectory.tokens, positions, trajectory.group))
         batch.advantages.append(values[selected].astype(np.float32))
         batch.sampled.append(trajectory.logprobs[selected].astype(np.float32))
     return batch
@@ -112,9 +114,13 @@ class Updater:
             self.policy.model.eval()
         return records
 
+    def _pack(self, rollouts: list[Rollout], rows: Sequence[int]) -> list[Chunk]:
+        config = self.config
+        return pack(rollouts, rows, config.chunk_tokens, config.share_prefixes, self._device)
+
     def _score(self, causal_lm, rollouts: list[Rollout], rows: Sequence[int]) -> Arrays:
         scored: Arrays = [np.zeros(0, np.float32)] * len(rollouts)
-        for chunk in pack(rollouts, rows, self.config.chunk_tokens, self._device):
+        for chunk in self._pack(rollouts, rows):
             logprobs, _ = score(causal_lm, chunk, *self._forward)
             gather(chunk, logprobs, rollouts, scored)
         return scored
@@ -134,7 +140,7 @@ class Updater:
             if not (objective.entropy_coefficient or objective.kl_coefficient):
                 # Without credit and without a penalty a rollout's gradient is exactly 0.
                 rows = [row for row in rows if batch.advantages[row].any()]
-            for chunk in pack(batch.rollouts, rows, config.chunk_tokens, self._device):
+            for chunk in self._pack(batch.rollouts, rows):
                 self._differentiate(chunk, batch, weights, ref, old, record)
             self._step(record)
         self.updates += 1
