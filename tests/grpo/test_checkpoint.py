@@ -20,7 +20,9 @@ from workbench.grpo.runlog import METRICS
 def train(world, folder: Path, steps) -> None:
     torch.set_num_threads(1)
     config = world.toy_config(**world.KILLED)
-    world.toy_trainer(folder, config, on_step=[lambda r: steps.send(r.step)]).run()
+    trainer = world.toy_trainer(folder, config, on_step=[lambda r: steps.send(r.step)])
+    torch.seed()  # no draw may come from the global generator
+    trainer.run()
     steps.send(None)
 
 
