@@ -17,9 +17,11 @@ Why single-turn: TRL's multi-turn paths need either a chat template with tools, 
 does not have, or a rollout function of the user's own, which would measure that function.  One
 long generation is TRL's strong case; with several turns it processes earlier turns again.
 
-For TRL the faster of two update batch sizes counts (``--trl-batches``), gradient checkpointing is
-off, and logging goes nowhere.  Seconds are CPU seconds of the process, wall seconds beside them.
-Writes benchmarks/results/trl_rival.json.
+Each side runs at its best setting: the workbench sends the prompt that five completions share
+through the model once, in generation and in the update; for TRL the faster of two update batch
+sizes counts (``--trl-batches``), gradient checkpointing is off, and logging goes nowhere.
+Seconds are CPU seconds of the process, wall seconds beside them.  Writes
+benchmarks/results/trl_rival.json.
 """
 
 from __future__ import annotations
@@ -122,6 +124,8 @@ def run_ours(args) -> dict:
         objective=ObjectiveConfig(entropy_coefficient=0.0, kl_coefficient=KL if args.kl else 0.0),
         lora=LoraConfig(rank=RANK, alpha=ALPHA),
         optimiser=OptimiserConfig(lr=LR, warmup_ratio=0.0),
+        chunk_tokens=1024,
+        share_prefixes=True,
         checkpoint_every=args.steps + 1,
     )
     clock, tokens = Clock(), []
