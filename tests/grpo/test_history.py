@@ -34,6 +34,16 @@ def test_first_and_last_tenth_over_seeds(run):
     assert first["low"] == pytest.approx(t_interval([1.5, 2.5]).low)
 
 
+def test_intervals_of_shares_and_counts_stay_possible(run):
+    history = training_history(run, [0, 1])
+    history["direct"] = history["searches"] = np.where(history["seed"] == 0, 0.02, 0.98)
+    table = start_and_end(history, ["direct", "searches", "reward_mean"]).set_index("metric")
+    assert (table.loc["direct", "low"] == 0.0).all() and (table.loc["direct", "high"] == 1.0).all()
+    assert (table.loc["searches", "low"] == 0.0).all()
+    assert (table.loc["searches", "high"] > 1.0).all()
+    assert (table.loc["reward_mean", "low"] < 0.0).any(), "a reward may be anything"
+
+
 def test_series_of_training_and_held_out_questions(run):
     table = series({"oo": training_history(run, [0, 1])}, questions=8)
     held_out = table[(table["series"] == "held-out") & (table["seed"] == 1)]

@@ -32,6 +32,13 @@ def test_t_half_width_over_four_seeds_is_1_59_sd():
     assert np.isnan(t_interval([0.3]).low)
 
 
+def test_a_t_interval_is_cut_at_the_values_that_are_possible():
+    whole, cut = t_interval([0.0, 0.1]), t_interval([0.0, 0.1], within=(0.0, 1.0))
+    assert whole.low < 0.0 == cut.low and cut.high == whole.high < 1.0
+    assert t_interval([0.9, 1.0], within=(0.0, 1.0)).high == 1.0
+    assert np.isnan(t_interval([0.3], within=(0.0, 1.0)).low)
+
+
 def test_holm_by_hand_and_as_printed_in_s1():
     """Steps m·p, running maximum, cut at 1: the .001s of S1 Table 2 print as .004."""
     assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])

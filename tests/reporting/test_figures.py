@@ -16,6 +16,8 @@ from workbench.reporting.figures import (
 )
 from workbench.reporting.style import colours, markers, save_figure
 
+CATEGORIES = ["1-hop, single", "2-hop, chain"]
+
 
 def bars(axis):
     """(place, value, low, high) of every vertical error bar of an axis."""
@@ -29,8 +31,8 @@ def bars(axis):
 
 def test_training_curves_show_seeds_mean_and_band(curves):
     axes = training_curves(curves, window=1).axes
-    for axis, steps in ((axes[0], 60), (axes[1], 7)):
-        assert len(axis.lines) == 2 * (3 + 1) and len(axis.collections) == 2
+    for axis, steps, bands in ((axes[0], 60, 0), (axes[1], 7, 2)):
+        assert len(axis.lines) == 2 * (3 + 1) and len(axis.collections) == bands
         seeds, mean = axis.lines[:3], axis.lines[3]
         assert len(mean.get_xdata()) == steps
         expected = np.mean([line.get_ydata() for line in seeds], axis=0)
@@ -121,6 +123,47 @@ def test_colours_and_markers_never_coincide():
     looks = set(zip(colours(names).values(), [markers(names)[n] for n in colours(names)]))
     assert len(looks) == len(names)
     assert colours(["base", "oo"])["oo"] == colours(["oo", "search_r1"])["oo"]
+
+
+def many(frame, count=14, untrained=()):
+    """The frame's rows of "oo" under many names, with those of the untrained policies."""
+    model = frame[frame["condition"] == "oo"]
+    kept = [frame[frame["condition"] == name] for name in untrained]
+    copies = [model.assign(condition=f"method_{i}") for i in range(count)]
+    return pd.concat([*kept, *copies], ignore_index=True)
+
+
+def test_many_conditions_get_a_panel_each(curves, shift):
+    frame = many(curves)
+    frame.loc[frame["series"] == "held-out", "value"] = 0.99
+    figure = training_curves(frame, window=1)
+    axes = [axis for axis in figure.axes if axis.axison]
+    assert [a.get_title() for a in axes] == [f"method {i}" for i in range(14)]
+    assert [len(a.lines) for a in axes] == [4] + [5] * 13, "seeds, mean, and the first's mean"
+    assert all(len(line.get_xdata()) == 7 for a in axes for line in a.lines), "held-out only"
+    ends = [a.collections[0].get_paths()[0].vertices[:, 1].max() for a in axes]
+    assert max(ends) <= 1.0
+    axes = [axis for axis in search_mode_shift(many(shift)).axes if axis.axison]
+    assert len(axes) == 14 and len({a.get_position().y0 for a in axes}) == 4
+    below = [a for a in axes if a.xaxis.get_tick_params()["labelbottom"]]
+    assert len(below) == 4, "the lowest panel of every column says its exposures"
+
+
+def test_many_conditions_get_a_row_each(scores, differences, votes):
+    every = pd.concat([scores, scores[scores["category"] == CATEGORIES[0]].assign(category="all")])
+    paired = pd.concat(
+        [differences, differences[differences["category"] == CATEGORIES[0]].assign(category="all")]
+    )
+    axes = condition_figure(many(every, untrained=["base"]), many(paired)).axes
+    assert [a.get_title().split("\n")[0] for a in axes] == ["EM", "EM", "F1", "F1"]
+    points = [c.lines[0].get_ydata() for a in axes for c in a.containers]
+    assert [sorted(p) for p in points] == [list(range(15)), list(range(1, 15))] * 2
+    ballots = many(votes.assign(condition="oo"))
+    left, right = vote_figure(ballots).axes
+    assert len(left.get_yticklabels()) == 14
+    places = np.sort(np.concatenate([c.lines[0].get_ydata() for c in left.containers]))
+    assert np.diff(places).min() > 0.1, "the rules of a row do not lie on each other"
+    assert np.abs(places.reshape(14, 4) - np.arange(14)[:, None]).max() < 0.5
 
 
 def test_incomplete_frames_are_refused(votes, curve):

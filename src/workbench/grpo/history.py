@@ -13,6 +13,28 @@ from ..inference.classical import t_interval, wilson
 from ..inference.paired import INTERVAL_COLUMNS, interval_row
 from .runlog import read_log
 
+_SHARES = frozenset(
+    {"zero_variance_groups", "phantom_groups", "direct", "valid", "truncated", "em", "f1"}
+)
+_NOT_NEGATIVE = frozenset(
+    {
+        "reward_sd", "reward_variance", "outcome_variance", "entropy", "kl", "searches",
+        "invalid_actions", "grad_norm", "seconds",
+    }
+)  # fmt: skip
+
+
+def possible_values(metric: str) -> tuple[float, float]:
+    """Least and greatest value that a logged metric can have, without "eval_" too.
+
+    Shares lie in [0, 1]; variances, entropy, KL and counts are not negative; rewards are what
+    a method makes them.
+    """
+    name = metric.removeprefix("eval_")
+    if name in _SHARES or name.startswith(("clip_", "share_")):
+        return 0.0, 1.0
+    return (0.0 if name in _NOT_NEGATIVE else -np.inf), np.inf
+
 
 def seed_folder(run: Path, seed: int) -> Path:
     """Where a condition's run keeps the training run of a seed."""
@@ -64,8 +86,8 @@ def start_and_end(
 ) -> pd.DataFrame:
     """Mean of each metric over the first and the last ``share`` of the steps (at least one).
 
-    With several seeds value, low and high are the mean over seeds and its t interval; one
-    seed has no interval.  Metrics that were not logged are left out.
+    With several seeds value, low and high are the mean over seeds and its t interval, cut at
+    ``possible_values``; one seed has no interval.  Metrics that were not logged are left out.
 
     Rows: metric, when ("first" or "last"), steps (averaged), value, low, high, n (seeds),
     seeds, p.
@@ -81,6 +103,8 @@ def start_and_end(
             part = history[history["step"].between(start, end)]
             means = part.groupby("seed")[metric].mean().dropna()
             if len(means):
-                interval = interval_row(t_interval(means.to_numpy()))
+                interval = interval_row(
+                    t_interval(means.to_numpy(), within=possible_values(metric))
+                )
                 rows.append({"metric": metric, "when": when, "steps": width, **interval})
     return pd.DataFrame(rows, columns=["metric", "when", "steps", *INTERVAL_COLUMNS])

@@ -5,6 +5,7 @@ Thin doors to statsmodels and SciPy, so that every room gets the same variant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,10 +24,16 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     return Interval(successes / n, float(low), float(high), int(n), level=level)
 
 
-def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+def t_interval(
+    values: Sequence[float],
+    level: float = 0.95,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Interval:
     """Student t interval of a mean over training seeds; half-width 1.59 sd at four (S1 §7.2.1).
 
-    ``n`` and ``seeds`` of the result are both the number of seeds; one seed gives no interval.
+    ``within`` are the values that the mean can have, e.g. (0, 1) of a share: the interval is
+    cut there, which takes nothing from its coverage.  ``n`` and ``seeds`` of the result are
+    both the number of seeds; one seed gives no interval.
     """
     from scipy.stats import t
 
@@ -37,7 +44,9 @@ def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     if count == 1:
         return Interval(mean, np.nan, np.nan, 1, 1, level)
     half = float(t.ppf(0.5 + level / 2, count - 1) * runs.std(ddof=1) / np.sqrt(count))
-    return Interval(mean, mean - half, mean + half, count, count, level)
+    least, most = within
+    low, high = max(mean - half, least), min(mean + half, most)
+    return Interval(mean, low, high, count, count, level)
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:

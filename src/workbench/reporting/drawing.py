@@ -49,12 +49,20 @@ def points(
 
 
 def curve(
-    axis: Axes, frame: pd.DataFrame, colour: str, symbol: str, window: int, dodge: float
+    axis: Axes,
+    frame: pd.DataFrame,
+    colour: str,
+    symbol: str = "",
+    window: int = 1,
+    dodge: float = 0.0,
+    within: tuple[float, float] | None = (-np.inf, np.inf),
 ) -> None:
     """One condition over steps: seeds thin, their mean bold, a band of t intervals.
 
-    With a single seed the frame's own intervals are drawn, if it has them; ``dodge`` (a share
-    of the step range) keeps the bars of several conditions apart.
+    ``window`` steps are averaged first.  The band is cut at ``within``, the values that are
+    possible, and left out for None.  With a single seed the frame's own intervals are drawn,
+    if it has them; ``dodge`` (a share of the step range) keeps the bars of several conditions
+    apart.
     """
     table = frame.pivot_table(index="step", columns="seed", values="value").sort_index()
     if table.empty:
@@ -63,9 +71,10 @@ def curve(
     mean = smooth.mean(axis=1)
     if smooth.shape[1] > 1:
         axis.plot(smooth.index, smooth, color=colour, linewidth=0.7, alpha=0.5)
-        bands = [t_interval(row.dropna()) for _, row in smooth.iterrows()]
-        low, high = np.array([(b.low, b.high) for b in bands]).T
-        axis.fill_between(smooth.index, low, high, color=colour, alpha=0.15, linewidth=0)
+        if within is not None:
+            bands = [t_interval(row.dropna(), within=within) for _, row in smooth.iterrows()]
+            low, high = np.array([(b.low, b.high) for b in bands]).T
+            axis.fill_between(smooth.index, low, high, color=colour, alpha=0.15, linewidth=0)
     elif symbol and {"low", "high"} <= set(frame.columns):
         mean.index = mean.index + dodge * np.ptp(mean.index)
         points(axis, mean.index, frame.sort_values("step"), colour, symbol)
@@ -83,6 +92,16 @@ def exposure_axis(axis: Axes, bins: list[str], frame: pd.DataFrame) -> None:
 def round_ticks(axis, count: int = 6, integer: bool = False) -> None:
     """At most ``count`` ticks of an x or y axis, at multiples of 1, 2 or 5."""
     axis.set_major_locator(MaxNLocator(nbins=count, steps=[1, 2, 5, 10], integer=integer))
+
+
+def blank_rest(axes: np.ndarray, used: int) -> None:
+    """Switch off the panels of a grid from ``used`` on; the lowest of a column keeps its ticks."""
+    for axis in axes.flat[used:]:
+        axis.set_axis_off()
+    for column in axes.T:
+        lowest = [axis for axis in column if axis.axison][-1:]
+        for axis in lowest:
+            axis.tick_params(labelbottom=True)
 
 
 def zero_line(axes: Axes, axis: str = "y") -> None:

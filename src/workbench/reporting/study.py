@@ -132,7 +132,7 @@ def runs_table(changes: Mapping[str, pd.DataFrame], name: str = "runs") -> Table
     width = max((int(t["steps"].max()) for t in changes.values() if len(t)), default=0)
     caption = (
         f"Training rollouts, mean of the first and the last {width} step(s): mean over seeds "
-        "[95 % t interval over seeds] (seeds)."
+        "[95 % t interval over seeds, cut at 0 and, of shares, at 1] (seeds)."
     )
     columns = [
         Column("condition", "condition"),

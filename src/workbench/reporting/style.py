@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from .files import replace_file
 
 WIDTH = 7.2  # inches: the text width of a page
+ACCENT = "#0173b2"  # where a title or a row already names the condition
 UNTRAINED = {"base": "#5f5f5f", "closed_book": "#a0a0a0"}
 NAMES = {
     "base": "base policy",
