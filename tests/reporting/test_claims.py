@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from workbench.reporting.claims import claim, verdict
+from workbench.reporting.numbers import decimal
 
 
 @pytest.mark.parametrize(
@@ -15,6 +16,8 @@ from workbench.reporting.claims import claim, verdict
         (-0.09, -0.01, "searches", "lower"),
         (-0.01, 0.09, "em", "no difference shown"),
         (0.0, 0.09, "em", "no difference shown"),
+        (3e-17, 0.09, "em", "no difference shown"),
+        (-0.09, -3e-17, "em", "no difference shown"),
         (np.nan, np.nan, "em", "no difference shown"),
     ],
 )
@@ -28,5 +31,29 @@ def test_a_claim_names_both_sides_numbers_and_what_they_rest_on():
         "EM (greedy): Search-R1 is better than base policy: "
         "+0.050 [+0.010, +0.090], n = 300 x 3 seeds"
     )
+    alone = claim({**row, "low": np.nan, "high": np.nan, "n": 1}, "oo", "base", "em")
+    assert "is shown: +0.050 [no interval]" in alone
     none = claim({**row, "low": -0.01}, "search_r1", "base", "em")
     assert "no difference between Search-R1 and base policy is shown" in none
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    row = {"value": 0.035, "low": -1e-17, "high": 0.07, "n": 200}
+    assert claim(row, "rgv", "majority", "accuracy").endswith("+0.035 [0.000, +0.070], n = 200")
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "plain", "signed"),
+    [
+        (-1e-17, 3, "0.000", "0.000"),
+        (-0.0, 0, "0", "0"),
+        (0.00049, 3, "0.000", "0.000"),
+        (-0.0005001, 3, "-0.001", "-0.001"),
+        (0.5, 2, "0.50", "+0.50"),
+        (10.0, 0, "10", "+10"),
+        (np.nan, 3, "nan", "+nan"),
+    ],
+)
+def test_decimals(value, digits, plain, signed):
+    assert decimal(value, digits) == plain
+    assert decimal(value, digits, signed=True) == signed

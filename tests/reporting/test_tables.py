@@ -48,6 +48,11 @@ def test_readable_cells():
     ]
 
 
+def test_a_cell_that_rounds_to_zero_has_no_sign():
+    table = Table("t", "", [Column("a", "a")], [{"a": Interval(0.014, -1e-17, 0.038, 35, 3)}])
+    assert table.readable().values.tolist() == [["0.014 [0.000, 0.038] (35 x 3)"]]
+
+
 def test_saved_files(tmp_path):
     paths = SMALL.save(tmp_path / "tables")
     assert [p.name for p in paths] == ["small_table.csv", "small_table.md", "small_table.tex"]

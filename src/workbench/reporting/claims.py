@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from .comparisons import METRIC_NAMES
+from .numbers import decimal
 from .style import display
 
+_ROUNDING = 1e-12  # an end this close to 0 is 0: what is left of sums of equal parts
 # Where more is not simply better, a difference is said to be higher or lower.
 GOOD = frozenset({"em", "f1", "inclusion", "valid", "accuracy"})
 
@@ -14,9 +17,9 @@ GOOD = frozenset({"em", "f1", "inclusion", "valid", "accuracy"})
 def verdict(row: Mapping, metric: str) -> str:
     """ "better", "worse", "higher", "lower" or "no difference shown", by the interval alone."""
     more, less = ("better", "worse") if metric in GOOD else ("higher", "lower")
-    if row["low"] > 0:
+    if row["low"] > _ROUNDING:
         return more
-    return less if row["high"] < 0 else "no difference shown"
+    return less if row["high"] < -_ROUNDING else "no difference shown"
 
 
 def claim(row: Mapping, ours: str, reference: str, metric: str, where: str = "") -> str:
@@ -32,7 +35,9 @@ def claim(row: Mapping, ours: str, reference: str, metric: str, where: str = "")
     name = METRIC_NAMES.get(metric, metric.replace("_", " "))
     seeds = int(row.get("seeds", 1))
     rests_on = f"n = {int(row['n'])}" + (f" x {seeds} seeds" if seeds > 1 else "")
-    numbers = f"{row['value']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], {rests_on}"
+    value, low, high = (decimal(row[key], signed=True) for key in ("value", "low", "high"))
+    ends = "no interval" if math.isnan(row["low"]) else f"{low}, {high}"
+    numbers = f"{value} [{ends}], {rests_on}"
     pair, said = (display(ours), display(reference)), verdict(row, metric)
     if said in ("better", "worse", "higher", "lower"):
         sentence = f"{pair[0]} is {said} than {pair[1]}"

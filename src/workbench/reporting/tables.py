@@ -18,6 +18,7 @@ import pandas as pd
 from ..errors import WorkbenchError
 from ..inference.bootstrap import Interval
 from .files import replace_file
+from .numbers import decimal
 from .published import Published
 
 NOT_MEASURED = "not measured"
@@ -143,12 +144,13 @@ def _show(cell: Cell, column: Column) -> str:
     if isinstance(cell, Interval):
         d = column.digits
         seeds = f" x {cell.seeds}" if cell.seeds > 1 else ""
-        ends = "no interval" if math.isnan(cell.low) else f"{cell.low:.{d}f}, {cell.high:.{d}f}"
-        return f"{cell.value:.{d}f} [{ends}] ({cell.n}{seeds})"
+        value, low, high = (decimal(v, d) for v in (cell.value, cell.low, cell.high))
+        ends = "no interval" if math.isnan(cell.low) else f"{low}, {high}"
+        return f"{value} [{ends}] ({cell.n}{seeds})"
     if isinstance(cell, Published):
-        sd = "" if math.isnan(cell.sd) else f" (sd {cell.sd:.{column.digits}f})"
-        return f"{cell.value:.{column.digits}f}{sd}"
-    return f"{cell:.{column.digits}f}" if isinstance(cell, float) else str(cell)
+        sd = "" if math.isnan(cell.sd) else f" (sd {decimal(cell.sd, column.digits)})"
+        return f"{decimal(cell.value, column.digits)}{sd}"
+    return decimal(cell, column.digits) if isinstance(cell, float) else str(cell)
 
 
 def _spread(cell: Cell, column: Column, kind: type) -> list[tuple[str, object]]:
