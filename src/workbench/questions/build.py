@@ -1,16 +1,20 @@
-"""Facts -> question graphs: one-hop single questions and two-hop chains, split by page.
+"""The embedded corpus as question graphs: statements, descriptions, splits, items.
 
-A chain's root is described, never named (S3 section 2.1): either by an object that only it has
-("the country whose capital is Bamako") or by the fact that leads to it ("the main export
-partner of Mali").  Splits are drawn over pages, so that no fact of a test question occurs in
-a training question; a chain is kept only when both of its pages are in one split.
+Every fact is read from the corpus text, so every node is grounded.  The subject of a fact is a
+page; an object that names a page is that page, any other is a literal.  A page is described
+by an object that only it has ("the country whose capital is Bamako"); on this corpus the
+description has a source passage of its own and therefore is a node, as in S3's Figure 1a.
+
+Beside the described questions stand one-hop questions, chains and conjunctions whose root is
+*named* ("What is the capital of Mali?", ``Item.roots``): they can be answered from memory,
+which S1's direct answers need.  Splits are drawn over pages, so that no fact of a test
+question occurs in a training question.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import Field, model_validator
 
@@ -19,29 +23,38 @@ from ..corpus.embedded import field_of
 from ..corpus.records import Page
 from ..evaluation.answers import inclusion, normalise_answer
 from ..seeding import seed_of
-from .graph import Evidence, Item, Node
-from .relations import BY_NAME, Fact, Relation, read_facts
+from .categories import CATEGORIES, CHAIN
+from .compose import Partial, identify, identify_by_two, share, start
+from .enumerate import Starts, draw_graphs, shared_pairs, twin_descriptions
+from .graph import Evidence, Item
+from .relations import BY_NAME, Fact, read_facts, read_lists
+from .statements import Knowledge, Statement
 
-SINGLE, CHAIN = "1-hop, single", "2-hop, chain"
+KIND = "country"
 _NAME_FIELDS = (
     "Country name - conventional short form",
     "Country name - conventional long form",
     "Country name - abbreviation",
 )
+SPLITS = ("train", "calibration", "validation", "test")
 
 
 class QuestionConfig(Settings):
     """How questions are made from the embedded corpus.
 
-    ``split_shares`` are shares of pages (the rest trains); ``chains_per_page`` bounds the
-    chains rooted at one page; a share ``unexposed`` of the facts is never shown to the base
-    policy without its passage, the others are shown as often as one of ``exposure_levels``
-    says, about equally many facts at each.
+    ``split_shares`` are shares of pages (the rest trains); ``limits`` bound the questions of a
+    category over all splits (other categories keep all), drawn by hash, of
+    which at most ``answer_share`` have one answer; a conjunctive description uses objects of at
+    most ``candidates`` subjects each, so that one search can show most of them.  A share ``unexposed`` of the facts is never shown to the base policy
+    without its passage, the others are shown as often as one of ``exposure_levels`` says,
+    about equally many facts at each.
     """
 
     seed: int = 0
     split_shares: dict[str, float] = {"test": 0.36, "validation": 0.08, "calibration": 0.10}
-    chains_per_page: int = Field(default=12, ge=0)
+    limits: dict[str, int] = {name: 2400 if name == CHAIN else 900 for name in CATEGORIES[1:]}
+    answer_share: float = Field(default=0.04, gt=0, le=1)
+    candidates: int = Field(default=4, ge=2)
     unexposed: float = Field(default=0.55, ge=0, le=1)
     exposure_levels: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
 
@@ -53,9 +66,20 @@ class QuestionConfig(Settings):
             raise ValueError("split_shares leave no page for training")
         if min(self.split_shares.values()) < 0:
             raise ValueError("split_shares must not be negative")
+        if unknown := sorted(set(self.limits) - set(CATEGORIES)):
+            raise ValueError(f"limits: no category {unknown[0]!r}; one of {', '.join(CATEGORIES)}")
+        if any(limit < 0 for limit in self.limits.values()):
+            raise ValueError("limits must not be negative")
         if any(level < 1 for level in self.exposure_levels):
             raise ValueError("exposure_levels count from 1; unexposed is the share of zeros")
         return self
+
+    def limit(self, category: str, split: str) -> int | None:
+        """How many questions of a category go into a split: its share of the limit."""
+        if category not in self.limits:
+            return None
+        shares = {**self.split_shares, "train": 1 - sum(self.split_shares.values())}
+        return round(self.limits[category] * shares[split])
 
 
 def _unit(*keys: object) -> float:
@@ -66,10 +90,10 @@ def _unit(*keys: object) -> float:
 def split_of(page_id: str, config: QuestionConfig) -> str:
     """The split of a page and of every question about it."""
     draw = _unit("question-split", config.seed, page_id)
-    for name, share in sorted(config.split_shares.items()):
-        if draw < share:
+    for name, share_ in sorted(config.split_shares.items()):
+        if draw < share_:
             return name
-        draw -= share
+        draw -= share_
     return "train"
 
 
@@ -98,10 +122,30 @@ def page_names(pages: Iterable[Page]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Items in id order and how many candidates were left out, by reason."""
+    """Items in id order and the candidates left out: how many, and some ids, by reason."""
 
     items: list[Item]
     excluded: Mapping[str, int]
+    examples: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def to_statement(fact: Fact, titles: Mapping[str, str], named: Mapping[str, str]) -> Statement:
+    """A fact as a statement: an object that names a page gets that page's title as an alias."""
+    relation, key = BY_NAME[fact.relation], normalise_answer(fact.answer)
+    answers, obj = (fact.answer,), f"{relation.kind}: {key}"
+    if relation.wording.leads and (page_id := named.get(key)) in titles:
+        obj = page_id
+        answers = tuple(dict.fromkeys((fact.answer, titles[page_id])))
+    evidence = Evidence(fact.page_id, fact.paragraph, ((fact.start, fact.end),))
+    return Statement(
+        fact.fact_id, fact.page_id, fact.relation, obj, (fact.title,), answers, evidence
+    )
+
+
+def read_statements(pages: list[Page], named: Mapping[str, str]) -> list[Statement]:
+    """Every fact of the pages, those of listed relations included."""
+    titles = {p.page_id: p.title for p in pages}
+    return [to_statement(f, titles, named) for f in (*read_facts(pages), *read_lists(pages))]
 
 
 def build_items(
@@ -116,103 +160,67 @@ def build_items(
         unreduced corpus when fields were selected.
     """
     named = page_names(pages) if named is None else named
-    titles = {p.page_id: p.title for p in pages}
-    facts = list(read_facts(pages))
-    excluded: Counter[str] = Counter()
-    found = [_single(f, config, titles, named) for f in facts]
-    found += _chains(facts, config, titles, named, excluded)
-    kept = []
-    for item in found:
-        if any(inclusion(item.question, [a]) for a in item.answers):
-            excluded["answer in the question"] += 1
-        else:
-            kept.append(item)
-    return QuestionSet(sorted(kept, key=lambda i: i.item_id), dict(excluded))
+    properties = {name: relation.wording for name, relation in BY_NAME.items()}
+    knowledge = Knowledge(read_statements(pages, named), properties)
+    splits = {page.page_id: split_of(page.page_id, config) for page in pages}
 
-
-def _answers(fact: Fact, titles: Mapping[str, str], named: Mapping[str, str]) -> tuple[str, ...]:
-    """The surface form, and the page's title where the answer is a country under another name."""
-    if BY_NAME[fact.relation].kind == "country":
-        title = titles.get(named.get(normalise_answer(fact.answer), ""))
-        if title and title != fact.answer:
-            return fact.answer, title
-    return (fact.answer,)
-
-
-def _evidence(fact: Fact) -> tuple[Evidence, ...]:
-    return (Evidence(fact.page_id, fact.paragraph, ((fact.start, fact.end),)),)
-
-
-def _phrase(relation: Relation, subject: str, key: str) -> str:
-    """One of the relation's question templates, always the same one for the same key."""
-    pick = seed_of("phrasing", key) % len(relation.questions)
-    return relation.questions[pick].format(s=subject)
-
-
-def _single(fact: Fact, config: QuestionConfig, titles, named) -> Item:
-    item_id, relation = f"1:{fact.fact_id}", BY_NAME[fact.relation]
-    question = _phrase(relation, fact.title, item_id)
-    answers = _answers(fact, titles, named)
-    node = Node("v1", question, answers, _evidence(fact), fact_id=fact.fact_id)
-    return Item(
-        item_id, question, answers, SINGLE, (node,), split_of(fact.page_id, config),
-        exposures_of(fact.fact_id, config),
+    drawn = draw_graphs(
+        knowledge,
+        _starts(knowledge, config),
+        lambda statement: splits[statement.evidence.page_id],
+        config.limit,
+        _refusal,
+        answer_share=config.answer_share,
+    )
+    items = [
+        _item(partial, category, name, config)
+        for (category, name), partials in drawn.graphs.items()
+        for partial in partials
+    ]
+    return QuestionSet(
+        sorted(items, key=lambda i: i.item_id), dict(drawn.excluded), dict(drawn.examples)
     )
 
 
-def _chains(facts, config, titles, named, excluded) -> list[Item]:
-    by_page: dict[str, list[Fact]] = defaultdict(list)
-    owners: Counter[tuple[str, str]] = Counter()
-    for fact in facts:
-        by_page[fact.page_id].append(fact)
-        owners[fact.relation, normalise_answer(fact.answer)] += 1
-    items = []
-    for page_id, own in by_page.items():
-        candidates = []
-        for first in own:
-            relation = BY_NAME[first.relation]
-            if relation.described:
-                if owners[first.relation, normalise_answer(first.answer)] > 1:
-                    excluded["description fits several pages"] += 1
-                    continue
-                ends = [f for f in own if f.paragraph != first.paragraph]
-            elif relation.refers:
-                target = named.get(normalise_answer(first.answer), "")
-                if target not in by_page:
-                    excluded["object is not a page"] += 1
-                    continue
-                if target == page_id:
-                    continue
-                if split_of(target, config) != split_of(page_id, config):
-                    excluded["pages in different splits"] += 1
-                    continue
-                ends = by_page[target]
-            else:
-                continue
-            candidates += [(first, last) for last in ends]
-        candidates.sort(key=lambda c: seed_of("chain", c[0].fact_id, c[1].fact_id))
-        items += [
-            _chain(first, last, config, titles, named)
-            for first, last in candidates[: config.chains_per_page]
-        ]
-        excluded["over the limit per page"] += max(0, len(candidates) - config.chains_per_page)
-    return items
+def _starts(knowledge: Knowledge, config: QuestionConfig) -> Starts:
+    """One-node graphs: named facts, described pages, shared objects, double descriptions."""
+    properties = knowledge.properties
+    singles = []
+    for statement in knowledge.statements.values():
+        prop = properties[statement.relation]
+        if not BY_NAME[prop.name].listed:
+            singles.append(start(statement, prop, statement.subject_names[0], named=True))
+        only = len(knowledge.holders(statement.relation, statement.object)) == 1
+        if prop.describes and only:
+            singles.append(identify(statement, prop))
+    conjunctive = [
+        identify_by_two(first, second, properties, KIND)
+        for first, second in twin_descriptions(knowledge, config.candidates)
+    ]
+    for first, second, _, _ in shared_pairs(knowledge):
+        names = first.subject_names[0], second.subject_names[0]
+        conjunctive.append(share(first, second, properties[first.relation], *names, named=True))
+    return Starts(singles, conjunctive)
 
 
-def _chain(first: Fact, last: Fact, config, titles, named) -> Item:
-    item_id = f"2:{first.fact_id}>{last.fact_id}"
-    r1, r2 = BY_NAME[first.relation], BY_NAME[last.relation]
-    if r1.described:
-        root, middle = r1.described.format(o=first.answer), (first.title,)
-    else:
-        root, middle = r1.refers.format(s=first.title), _answers(first, titles, named)
-    answers = _answers(last, titles, named)
-    nodes = (
-        Node("v1", f"What is the name of {root}?", middle, _evidence(first), (), first.fact_id),
-        Node("v2", _phrase(r2, "#1", item_id), answers, _evidence(last), ("v1",), last.fact_id),
-    )
-    exposures = min(exposures_of(f.fact_id, config) for f in (first, last))
+def _refusal(partial: Partial) -> str | None:
+    if any(inclusion(partial.question, [a]) for a in partial.nodes[-1].answers):
+        return "answer in the question"
+    names = {s.subject: s.subject_names[0] for s in partial.statements}
+    bridges = [names.get(entity) for entity in partial.path[:-1]]
+    if not partial.named and any(n and inclusion(partial.question, [n]) for n in bridges):
+        return "description names the page"
+    return None
+
+
+def _item(partial: Partial, category: str, split: str, config: QuestionConfig) -> Item:
     return Item(
-        item_id, _phrase(r2, root, item_id), answers, CHAIN, nodes,
-        split_of(last.page_id, config), exposures,
+        f"{len(partial.nodes)}:{partial.graph_id}",
+        partial.question,
+        partial.nodes[-1].answers,
+        category,
+        partial.nodes,
+        split,
+        min(exposures_of(s.statement_id, config) for s in partial.statements),
+        roots="named" if partial.named else "described",
     )

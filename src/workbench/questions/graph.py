@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Item:
     """A question with its graph.
 
     ``category`` is one of S3 Table 4 ("1-hop, single", "2-hop, chain", ...); ``split`` is
-    train, calibration, validation or test; ``exposures`` counts how often the base policy's
+    train, calibration, validation or test; ``roots`` says whether the entities that the question
+    starts from are described or named; ``exposures`` counts how often the base policy's
     training showed the answer of a 1-hop item without its passage (0 for unseen; for chains,
     the least over the nodes); ``closed_book`` is whether the untrained policy answers it
     without retrieval, once measured (None before).
@@ -48,6 +50,7 @@ class Item:
     split: str
     exposures: int = 0
     closed_book: bool | None = None
+    roots: Literal["described", "named"] = "described"
     meta: dict = field(default_factory=dict)
 
     @property

@@ -65,12 +65,15 @@ def _parse(line: bytes, where: str) -> Item:
         raw = json.loads(line)
         nodes = tuple(
             Node(
-                n["node_id"], n["question"], _answers(n["answers"]),
+                n["node_id"],
+                n["question"],
+                _answers(n["answers"]),
                 tuple(
                     Evidence(e["page_id"], e["paragraph"], tuple(map(tuple, e["mentions"])))
                     for e in n["evidence"]
                 ),
-                tuple(n["prerequisites"]), n["fact_id"],
+                tuple(n["prerequisites"]),
+                n["fact_id"],
             )
             for n in raw.pop("nodes")
         )
@@ -88,7 +91,8 @@ def check_item(item: Item, where: str) -> None:
     _check_asked(item.item_id, item.question, item.answers, where)
     if item.split not in SPLITS:
         raise WorkbenchError(
-            f"item {item.item_id}: unknown split {item.split!r}", where=where,
+            f"item {item.item_id}: unknown split {item.split!r}",
+            where=where,
             fix=f"one of {SPLITS}",
         )
     seen: set[str] = set()
@@ -97,11 +101,13 @@ def check_item(item: Item, where: str) -> None:
         if missing := [p for p in node.prerequisites if p not in seen]:
             raise WorkbenchError(
                 f"item {item.item_id}: node {node.node_id} comes before its prerequisite "
-                f"{missing[0]} (missing, or the graph has a cycle)", where=where,
+                f"{missing[0]} (missing, or the graph has a cycle)",
+                where=where,
             )
         if not node.evidence or not all(e.mentions for e in node.evidence):
             raise WorkbenchError(
-                f"item {item.item_id}: node {node.node_id} is not grounded", where=where,
+                f"item {item.item_id}: node {node.node_id} is not grounded",
+                where=where,
                 fix="name a passage and where in it the answer is mentioned",
             )
         seen.add(node.node_id)
@@ -110,7 +116,8 @@ def check_item(item: Item, where: str) -> None:
 def _check_asked(name: str, question: object, answers: tuple[object, ...], where: str) -> None:
     if not isinstance(question, str) or not all(isinstance(a, str) for a in answers):
         raise WorkbenchError(
-            f"item {name}: the question or an answer is not text", where=where,
+            f"item {name}: the question or an answer is not text",
+            where=where,
             fix="write years and numbers as strings",
         )
     if not question.strip():
@@ -119,6 +126,7 @@ def _check_asked(name: str, question: object, answers: tuple[object, ...], where
         )
     if not answers or not all(a.strip() for a in answers):
         raise WorkbenchError(
-            f"item {name}: a question without an answer", where=where,
+            f"item {name}: a question without an answer",
+            where=where,
             fix="give at least one non-empty answer or remove the item",
         )
