@@ -142,7 +142,7 @@ class Timed:
 
     def __init__(self, method, clock: Clock):
         self.method, self.name, self.params = method, method.name, method.params
-        self.plan, self.after_update = method.plan, method.after_update
+        self.plan, self.after_update, self.shares = method.plan, method.after_update, method.shares
         self._clock = clock
 
     def score(self, items, trajectories):

@@ -92,6 +92,7 @@ def test_a_method_may_give_questions_groups_of_different_size(world, tmp_path):
     class Uneven:
         name, params = "uneven", method.params
         score, advantages, after_update = method.score, method.advantages, method.after_update
+        shares = method.shares
 
         def plan(self, items, group_size):
             return [0] * 6 + [1] * 2 + [3] * 2  # item 2 gets none

@@ -5,6 +5,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.methods import (
     Condition,
+    Context,
     build_method,
     condition_names,
     load_condition,
@@ -33,7 +34,7 @@ def entry(tmp_path):
 @pytest.mark.parametrize("name", condition_names())
 def test_every_entry_builds_its_method(name):
     condition = load_condition(name)
-    method = build_method(condition)
+    method = build_method(condition, Context(chunks={}))
     assert condition.name == name and method.name == condition.method
     assert condition.published and condition.label and condition.paper[:2] in ("S1", "S2", "S3")
 

@@ -96,7 +96,23 @@ def _token_f1(prediction: str, gold: str) -> float:
     return 2.0 * common / (p.total() + g.total()) if common else 0.0
 
 
+def contains_phrase(text: str, phrase: str) -> bool:
+    """Whether ``phrase`` stands in ``text`` on word boundaries; both in normal form.
+
+    An empty phrase stands nowhere.
+    """
+    at = text.find(phrase) if phrase else -1
+    while at >= 0:
+        end = at + len(phrase)
+        if not (at and _is_word(text[at - 1])) and not (end < len(text) and _is_word(text[end])):
+            return True
+        at = text.find(phrase, at + 1)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
 def _included(prediction: str, gold: str) -> float:
-    if not gold:
-        return float(not prediction)
-    return float(re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", prediction) is not None)
+    return float(contains_phrase(prediction, gold) if gold else not prediction)

@@ -169,5 +169,19 @@ def rollout_metrics(rows: Sequence[dict]) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.items()}
 
 
+def share_metrics(workers: Sequence[dict[str, tuple[float, float]]]) -> dict[str, float]:
+    """A method's own shares from every worker's parts and wholes.
+
+    One whose whole is 0 in this step (no pair of unequal outcome, say) is left out.
+    """
+    sums: dict[str, list[float]] = {}
+    for shares in workers:
+        for name, (part, whole) in shares.items():
+            total = sums.setdefault(name, [0.0, 0.0])
+            total[0] += part
+            total[1] += whole
+    return {name: part / whole for name, (part, whole) in sums.items() if whole}
+
+
 def _variance(values: np.ndarray) -> float:
     return float(values.var(ddof=1)) if len(values) > 1 else 0.0

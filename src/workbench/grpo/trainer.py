@@ -27,7 +27,7 @@ from .checkpoint import (
 )
 from .config import GRPOConfig
 from .lora import Policy
-from .metrics import rollout_metrics, rollout_rows, token_metrics
+from .metrics import rollout_metrics, rollout_rows, share_metrics, token_metrics
 from .runlog import RunLog
 from .stream import QuestionStream
 from .update import Updater, make_batch
@@ -165,6 +165,8 @@ class Trainer:
         sums = [r.sums(self.config.objective, r is records[0]) for r in records]
         rows = self.workers.gather(rollout_rows(trajectories, scores, advantages))
         metrics = rollout_metrics(rows)
+        shares = self.method.shares(asked, trajectories, scores, advantages)
+        metrics |= share_metrics(self.workers.gather([shares]))
         metrics |= token_metrics(self.workers.gather(sums), len(records))
         metrics["grad_norm"] = float(np.mean([r.grad_norm for r in records]))
         metrics["lr"] = records[-1].lr

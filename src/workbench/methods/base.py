@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,7 +10,21 @@ import numpy as np
 
 from ..agent.trajectory import Trajectory
 from ..config import Settings
+from ..corpus.records import Chunk
 from ..questions.graph import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a method may use besides items and trajectories; None is not at hand.
+
+    ``chunks`` are those of the corpus that is searched, by id (``Corpus.by_id``).
+    """
+
+    chunks: Mapping[str, Chunk] | None = None
+
+
+NOTHING = Context()
 
 
 @dataclass(slots=True)
@@ -41,6 +55,15 @@ class Method(Protocol):
         self, items: Sequence[Item], trajectories: Sequence[Trajectory], scores: Scores
     ) -> list[np.ndarray]:
         """float32 [T] per trajectory, aligned with its tokens; 0 off the generated mask."""
+
+    def shares(
+        self,
+        items: Sequence[Item],
+        trajectories: Sequence[Trajectory],
+        scores: Scores,
+        advantages: Sequence[np.ndarray],
+    ) -> dict[str, tuple[float, float]]:
+        """What the method logs of its own: name -> (part, whole), both summed over workers."""
 
     def plan(self, items: Sequence[Item], group_size: int) -> list[int]:
         """Index into ``items`` for every rollout of the step; default: each G times in a row."""

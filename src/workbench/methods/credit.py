@@ -18,6 +18,20 @@ def discounted_returns(rewards: Sequence[float], gamma: float) -> np.ndarray:
     return returns
 
 
+def new_maxima(potentials: Sequence[float], digits: int | None = None) -> np.ndarray:
+    """Events float64 [T] of a potential: e_t = max(0, φ(t) - max_{u<t} φ(u)), φ(0) = 0 (S3 Eq. 3).
+
+    ``digits`` rounds the potentials first.  Events are freed of float noise (12 decimals), so
+    that steps of equal size are equal numbers wherever they start; they sum to the largest φ.
+    """
+    reached, events = 0.0, []
+    for potential in potentials:
+        potential = potential if digits is None else round(potential, digits)
+        events.append(round(max(0.0, potential - reached), 12))
+        reached = max(reached, potential)
+    return np.array(events, dtype=np.float64)
+
+
 def gold_probabilities(logprobs: Sequence[Sequence[float]]) -> np.ndarray:
     """Probability float64 [turns] of the gold answer forced after each turn (IGPO).
 

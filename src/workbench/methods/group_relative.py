@@ -15,6 +15,19 @@ from .advantages import group_advantages, on_generated
 from .base import Scores
 
 Reward = Callable[[Sequence[Item], Sequence[Trajectory]], Scores]
+Log = Callable[
+    [Sequence[Trajectory], Scores, Sequence[np.ndarray], float], dict[str, tuple[float, float]]
+]
+
+
+def nothing(
+    trajectories: Sequence[Trajectory],
+    scores: Scores,
+    advantages: Sequence[np.ndarray],
+    delta: float,
+) -> dict[str, tuple[float, float]]:
+    """Nothing to log beyond what every method logs."""
+    return {}
 
 
 class GroupRelativeParams(Settings):
@@ -30,11 +43,15 @@ def each_in_a_row(items: Sequence[Item], group_size: int) -> list[int]:
 
 @dataclass(frozen=True)
 class GroupRelative:
-    """A method that is nothing but a reward: A = (r - mean) / (sd + δ) within the group."""
+    """A method that is nothing but a reward: A = (r - mean) / (sd + δ) within the group.
+
+    ``log`` gives the shares to log from (trajectories, scores, advantages, δ).
+    """
 
     name: str
     params: GroupRelativeParams
     reward: Reward
+    log: Log = nothing
 
     def plan(self, items: Sequence[Item], group_size: int) -> list[int]:
         return each_in_a_row(items, group_size)
@@ -49,6 +66,15 @@ class GroupRelative:
         return on_generated(
             group_advantages(scores.reward, groups, self.params.delta), trajectories
         )
+
+    def shares(
+        self,
+        items: Sequence[Item],
+        trajectories: Sequence[Trajectory],
+        scores: Scores,
+        advantages: Sequence[np.ndarray],
+    ) -> dict[str, tuple[float, float]]:
+        return self.log(trajectories, scores, advantages, self.params.delta)
 
     def after_update(self, step: int) -> dict[str, float]:
         return {}

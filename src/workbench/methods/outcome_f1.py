@@ -9,7 +9,7 @@ import numpy as np
 from ..agent.trajectory import Trajectory
 from ..evaluation.answers import f1_score
 from ..questions.graph import Item
-from .base import Method, Scores
+from .base import Context, Method, Scores
 from .group_relative import GroupRelative, GroupRelativeParams
 
 
@@ -29,6 +29,6 @@ def reward(items: Sequence[Item], trajectories: Sequence[Trajectory]) -> Scores:
     return Scores(f1, {"outcome": f1})
 
 
-def build(params: Params) -> Method:
-    """The method with these params."""
+def build(params: Params, context: Context) -> Method:
+    """The method with these params; it needs nothing of the context."""
     return GroupRelative("outcome_f1", params, reward)

@@ -15,7 +15,7 @@ from ..errors import WorkbenchError
 from ..params.validate import validate
 from ..params.yamlfile import Document, read_yaml
 from ..runs import project_root, shown
-from .base import Method
+from .base import NOTHING, Context, Method
 
 
 class Condition(Settings):
@@ -63,15 +63,21 @@ def load_condition(name_or_path: str | Path) -> Condition:
     return condition
 
 
-def build_method(condition: Condition) -> Method:
-    """The method object that a condition describes."""
+def build_method(condition: Condition, context: Context = NOTHING) -> Method:
+    """The method object that a condition describes.
+
+    Raises
+    ------
+    WorkbenchError : a wrong setting, or the method needs what ``context`` does not hold.
+    """
     module = _module(condition.method, f"condition {condition.name}")
     where = f"condition {condition.name}: settings"
-    return module.build(validate(module.Params, Document(condition.settings, {(): where})))
+    params = validate(module.Params, Document(condition.settings, {(): where}))
+    return module.build(params, context)
 
 
 def method_names() -> list[str]:
-    """Modules of this room that define a method: ``Params`` and ``build(params) -> Method``."""
+    """Modules of this room that define a method: ``Params`` and ``build(params, context)``."""
     names = [m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)])]
     return sorted(name for name in names if hasattr(_import(name), "build"))
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from ..agent.trajectory import Trajectory
 from ..evaluation.answers import exact_match
 from ..questions.graph import Item
-from .base import Method, Scores
+from .base import Context, Method, Scores
 from .group_relative import GroupRelative, GroupRelativeParams
 
 
@@ -38,6 +38,6 @@ def reward(
     return Scores(correct + bonus, {"outcome": correct, "direct_bonus": bonus})
 
 
-def build(params: Params) -> Method:
-    """The method with these params."""
+def build(params: Params, context: Context) -> Method:
+    """The method with these params; it needs nothing of the context."""
     return GroupRelative("search_r1", params, partial(reward, params.direct_bonus))
