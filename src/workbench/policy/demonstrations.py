@@ -7,12 +7,13 @@ Six kinds of sequences, drawn anew for every step:
   where an answer is shown without its passage.
 * *masked direct*: other questions answered directly, without loss on the first mention of
   the answer: answering from memory stays likely everywhere, wrong answers are not taught.
-* *one search* and *two searches* over what the retriever really returns for the query.
+* *searched*: one search for each passage that the question graph requires, over what the
+  retriever really returns; a passage that an earlier search showed is not searched again.
 * *lookups*: made-up passages of real lines under random titles, and many questions of the
   form "title field -> answer" in a row: nearly every third token teaches reading.  Early on
   most of them copy the passages instead, word by word: copying is what reading grows from.
-* *sloppy*: a first query that names only the subject, or asks for another field, and a
-  second, better one when the evidence did not come.
+* *sloppy*: one query that names only the subject, or asks for another field, and a second,
+  better one when the evidence did not come.
 
 The reasoning before an answer names the page and field of the evidence and mostly not the
 answer itself, so that deleting the evidence (S1 Eq. 1) takes the answer away.
@@ -30,10 +31,11 @@ from pydantic import Field
 
 from ..config import Settings
 from ..corpus.records import Chunk
-from ..questions.build import CHAIN
+from ..questions.categories import SINGLE
 from ..questions.graph import Item
 from ..questions.relations import BY_NAME, Fact
 from .drafts import Demonstration, Draft, Made, short_lines
+from .lookups import STYLES, Lookup, lookups_of
 
 
 class DemonstrationConfig(Settings):
@@ -41,14 +43,18 @@ class DemonstrationConfig(Settings):
 
     ``lookups_early`` is the share of lookups in the first ``early_share`` of the steps,
     ``lookups_late`` afterwards, ``copies_early`` the share of copies among the early ones.
-    ``direct_known`` applies to facts shown four times or more.
+    ``direct_known`` applies to facts shown four times or more.  ``hops`` are the shares of
+    questions by number of nodes, ``named`` that of named roots among the one-hop ones;
+    ``stop_early`` answers a longer question after too few searches, without loss on the
+    answer.
     """
 
-    one_hop: float = Field(default=0.56, ge=0, le=1)
+    hops: tuple[float, ...] = (0.48, 0.28, 0.14, 0.10)
+    named: float = Field(default=0.75, ge=0, le=1)
     direct_known: float = Field(default=0.35, ge=0, le=1)
     direct_unknown: float = Field(default=0.22, ge=0, le=1)
     direct_chain: float = Field(default=0.12, ge=0, le=1)
-    one_search_chain: float = Field(default=0.10, ge=0, le=1)
+    stop_early: float = Field(default=0.10, ge=0, le=1)
     sloppy: float = Field(default=0.18, ge=0, le=1)
     closed_book: float = Field(default=0.15, ge=0, le=1)
     statement_closed_book: float = Field(default=0.65, ge=0, le=1)
@@ -83,18 +89,22 @@ class Demonstrator:
         self.tokenizer, self.searcher = tokenizer, searcher
         self._text_ids: dict[str, list[int]] = {}
         self.facts: dict[str, Fact] = {f.fact_id: f for f in facts}
-        self.single = [i for i in items if i.hops == 1]
+        self.single = [i for i in items if i.category == SINGLE and i.roots == "named"]
         self.reading = [i for i in self.single if i.split != "test"]
-        self.chains = [i for i in items if i.category == CHAIN and i.split != "test"]
+        self._lookups = {i.item_id: lookups_of(i, self.facts) for i in items if i.split != "test"}
         self.eos = tokenizer.eos_token
         self._hits: dict[str, list] = {}
         self._prepare_queries()
+        self.longer = self._readable(items)
         lines = short_lines(pages, facts)
         self._pools: dict[str, list[int]] = defaultdict(list)
         for fact in facts:
             tokens = self._ids(fact.answer)
             if len(tokens) == 1:
                 self._pools[BY_NAME[fact.relation].kind].append(tokens[0])
+        self._on_page: dict[str, list[Fact]] = defaultdict(list)
+        for fact in facts:
+            self._on_page[fact.page_id].append(fact)
         titles = {f.title for f in facts}
         self._title_names = [n for n in sorted(titles) if len(self._ids(n)) == 1]
         self._titles = [self._ids(n)[0] for n in self._title_names]
@@ -108,37 +118,36 @@ class Demonstrator:
             self._text_ids[text] = self.tokenizer.encode(text, add_special_tokens=False)
         return self._text_ids[text]
 
+    def _readable(self, items) -> list[list[Item]]:
+        """By hops, the questions beside named facts whose passages good queries all find."""
+        found: list[list[Item]] = [[] for _ in self.config.hops]
+        for item in items:
+            if item.split == "test" or (item.category == SINGLE and item.roots == "named"):
+                continue
+            lookups = self._lookups[item.item_id]
+            if item.hops <= len(found) and all(
+                self._shows(self._hits[lookup.query()], lookup.fact) for lookup in lookups
+            ):
+                found[item.hops - 1].append(item)
+        return found
+
     def _prepare_queries(self) -> None:
         wanted: set[str] = set()
-        for item in [*self.reading, *self.chains]:
-            wanted.update(self._first_query(item, style) for style in range(3))
-            if item.hops == 2:
-                wanted.add(self._second_query(item))
+        for lookups in self._lookups.values():
+            wanted.update(l.query(style) for l in lookups for style in range(len(STYLES)))
         ordered = sorted(wanted)
         for start in range(0, len(ordered), 256):
             batch = ordered[start : start + 256]
             for query, hits in zip(batch, self.searcher.search(batch), strict=True):
                 self._hits[query] = hits
 
-    def _first_query(self, item: Item, style: int) -> str:
-        """Query for the first node: 0 good, 1 the subject alone, 2 another field."""
-        fact = self.facts[item.nodes[0].fact_id]
-        relation = BY_NAME[fact.relation]
-        subject = fact.answer if item.hops == 2 and relation.described else fact.title
-        if style == 1:
-            return subject
-        if style == 2:
-            names = list(BY_NAME)
-            other = names[(names.index(relation.name) + 7) % len(names)]
-            return BY_NAME[other].query.format(s=subject)
-        return relation.query.format(s=subject)
-
-    def _second_query(self, item: Item) -> str:
-        fact = self.facts[item.nodes[1].fact_id]
-        return BY_NAME[fact.relation].query.format(s=fact.title)
-
     def _shows(self, hits, fact: Fact) -> bool:
-        return any(h.chunk.contains(fact.page_id, fact.paragraph, fact.start) for h in hits)
+        """Whether some passage holds the whole mention."""
+        return any(
+            h.chunk.contains(fact.page_id, fact.paragraph, fact.start)
+            and h.chunk.contains(fact.page_id, fact.paragraph, fact.end - 1)
+            for h in hits
+        )
 
     def _observe(self, draft: Draft, hits, rng) -> None:
         hits = list(hits)
@@ -171,11 +180,13 @@ class Demonstrator:
         c = self.config
         if rng.random() < (c.lookups_early if early else c.lookups_late):
             return self.lookups(rng, copy=early and rng.random() < c.copies_early)
-        if rng.random() < c.one_hop:
+        hops = int(np.searchsorted(np.cumsum(c.hops), rng.random() * sum(c.hops), side="right"))
+        if hops == 0 and (rng.random() < c.named or not self.longer[0]):
             item = self.reading[rng.integers(len(self.reading))]
             direct = c.direct_known if item.exposures >= 4 else c.direct_unknown
         else:
-            item = self.chains[rng.integers(len(self.chains))]
+            pool = self.longer[hops] or self.reading
+            item = pool[rng.integers(len(pool))]
             direct = c.direct_chain
         if rng.random() < direct:
             return self.masked_direct(item, rng)
@@ -227,7 +238,7 @@ class Demonstrator:
         """A direct answer of the right kind, without loss on its first mention."""
         closed = rng.random() < self.config.closed_book
         draft = self._start(item, self.closed_book if closed else self.protocol)
-        pool = self._pools.get(self._kind(item), [])
+        pool = self._answer_pool(item)
         own = self._ids(item.answers[0])
         if pool and len(own) == 1:
             answer = self.tokenizer.convert_ids_to_tokens(int(pool[rng.integers(len(pool))]))
@@ -236,8 +247,12 @@ class Demonstrator:
         self._answer_directly(draft, answer, rng, learn=False)
         return self._finish(draft, item, rng, swap=False)
 
-    def _kind(self, item: Item) -> str:
-        return BY_NAME[self.facts[item.nodes[-1].fact_id].relation].kind
+    def _answer_pool(self, item: Item) -> list[int]:
+        """Tokens of answers of the right kind."""
+        last = self._lookups[item.item_id][-1]
+        return (
+            self._titles if last.backward else self._pools.get(BY_NAME[last.fact.relation].kind, [])
+        )
 
     def _search(self, draft: Draft, query: str, rng):
         draft.say("<search>").say(query).say("</search>")
@@ -246,39 +261,50 @@ class Demonstrator:
         return hits
 
     def searched(self, item: Item, rng) -> Demonstration:
-        """One search for each hop and the answer read from what came back."""
-        facts = [self.facts[n.fact_id] for n in item.nodes]
-        draft = self._start(item)
-        sloppy = rng.random() < self.config.sloppy
-        style = int(rng.integers(1, 3)) if sloppy else 0
-        hits = self._find(draft, item, facts[0], self._first_query(item, style), rng, sloppy)
-        if hits is None:
-            return self.masked_direct(item, rng)
-        draft.say("<think>").say(self._cite(facts[0], rng))
-        if len(facts) == 2:
-            if rng.random() < self.config.one_search_chain:
-                draft.say(". </think> <answer>").say(item.answers[0], False)
-                draft.say("</answer>").say(self.eos)
-                return self._finish(draft, item, rng, swap=True)
-            draft.say(". Looking this up. </think>")
-            hits = self._search(draft, self._second_query(item), rng)
-            if not self._shows(hits, facts[1]):
-                return self.masked_direct(item, rng)
-            draft.say("<think>").say(self._cite(facts[1], rng))
-        draft.say(". </think> <answer>").say(item.answers[0]).say("</answer>").say(self.eos)
+        """One search for each required passage and the answer read from what came back."""
+        lookups = self._lookups[item.item_id]
+        stop = len(lookups)
+        if stop > 1 and rng.random() < self.config.stop_early:
+            stop = int(rng.integers(1, stop))
+        slip = int(rng.integers(stop)) if rng.random() < self.config.sloppy else None
+        draft, seen = self._start(item), []
+        for place, lookup in enumerate(lookups[:stop]):
+            if not self._shows(seen, lookup.fact):
+                draft.say("Looking this up. </think>")
+                hits = self._find(draft, lookup, rng, place == slip)
+                if hits is None:
+                    return self.masked_direct(item, rng)
+                seen += hits
+                draft.say("<think>")
+            draft.say(self._found(lookup, seen, rng)).say(".")
+        draft.say("</think> <answer>").say(item.answers[0], stop == len(lookups))
+        draft.say("</answer>").say(self.eos)
         return self._finish(draft, item, rng, swap=True)
 
-    def _find(self, draft, item, fact, query, rng, sloppy):
-        """Search until the first fact's evidence is there; None when the retriever misses it."""
-        draft.say("Looking this up. </think>")
-        hits = self._search(draft, query, rng)
-        if self._shows(hits, fact):
+    def _found(self, lookup: Lookup, hits, rng) -> str:
+        """The thought after a passage came: where it stands, or who is possible so far."""
+        if not lookup.open:
+            return self._cite(lookup.fact, rng)
+        same = (lookup.fact.relation, lookup.fact.answer)
+        titles = dict.fromkeys(
+            f.title
+            for h in hits
+            for f in self._on_page.get(h.chunk.page_id, ())
+            if (f.relation, f.answer) == same and self._shows([h], f)
+        )
+        return "One of " + " , ".join(titles)
+
+    def _find(self, draft: Draft, lookup: Lookup, rng, sloppy: bool):
+        """Search until the evidence is there; None when the retriever misses it."""
+        style = int(rng.integers(1, len(STYLES))) if sloppy else 0
+        hits = self._search(draft, lookup.query(style), rng)
+        if self._shows(hits, lookup.fact):
             return hits
         if not sloppy:
             return None
         draft.say("<think> Not there. Looking this up. </think>")
-        hits = self._search(draft, self._first_query(item, 0), rng)
-        return hits if self._shows(hits, fact) else None
+        hits = self._search(draft, lookup.query(), rng)
+        return hits if self._shows(hits, lookup.fact) else None
 
     # -- swaps -----------------------------------------------------------------------
 
@@ -290,7 +316,8 @@ class Demonstrator:
         return Demonstration(tokens, mask)
 
     def _swap(self, tokens: np.ndarray, item: Item, rng) -> None:
-        facts = [self.facts[n.fact_id] for n in item.nodes]
+        facts = [lookup.fact for lookup in self._lookups[item.item_id]]
+        aliased = {a for n in item.nodes if len(n.answers) > 1 for a in n.answers}
         present = set(tokens.tolist())
         jobs = []
         if rng.random() < self.config.swap_answer:
@@ -300,7 +327,7 @@ class Demonstrator:
         taken: set[int] = set()
         for name, pool in jobs:
             old = self._ids(name)
-            if len(old) != 1 or old[0] in taken or len(pool) < 2:
+            if name in aliased or len(old) != 1 or old[0] in taken or len(pool) < 2:
                 continue
             for _ in range(8):
                 new = int(pool[rng.integers(len(pool))])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ..agent.config import AgentConfig
 from ..agent.protocols import build_protocol
 from ..corpus.embedded import field_of
 from ..corpus.records import Chunk, Page
 from ..questions.graph import Item
-from ..questions.relations import RELATIONS, read_facts
+from ..questions.relations import RELATIONS, Fact, read_facts, read_lists
 from .config import PolicyConfig
 from .demonstrations import Demonstrator
 from .model import build_model
@@ -19,9 +20,14 @@ from .tokenizer import train_tokenizer
 # What demonstrations and the environment say beside corpus and questions.
 PHRASES = (
     "Question: From memory: , as I recall. Recalling . Known already. Not there. "
-    "Looking this up. ( ) 1 2 3 4 5 : No results. "
+    "Looking this up. One of ( ) 1 2 3 4 5 : No results. "
     "This was no valid action. Search, or give the answer."
 )
+
+
+def all_facts(pages: Sequence[Page]) -> list[Fact]:
+    """Facts of one object and those of lists."""
+    return [*read_facts(list(pages)), *read_lists(list(pages))]
 
 
 def closed_book_agent(agent: AgentConfig, prompt: str) -> AgentConfig:
@@ -36,7 +42,7 @@ def build_tokenizer(
     lines = [t for p in pages for t in p.text[1:]]
     markers = {t for t in lines if t.startswith("Section::::")}
     fields = {field_of(t) for t in lines if t not in markers}
-    answers = {f.answer for f in read_facts(list(pages))}
+    answers = {f.answer for f in all_facts(pages)}
     texts = [c.text for c in chunks] + [i.question for i in items]
     texts += [r.query for r in RELATIONS] * min_count + [PHRASES] * min_count
     return train_tokenizer(texts, markers | fields | answers | {p.title for p in pages}, min_count)
@@ -58,7 +64,7 @@ def build_demonstrator(
         build_protocol(closed, tokenizer),
         searcher,
         pages,
-        list(read_facts(list(pages))),
+        all_facts(pages),
         items,
         config.demonstrations,
     )
@@ -72,10 +78,12 @@ def build_policy(
     agent: AgentConfig,
     config: PolicyConfig,
     on_step: Callable[[SFTProgress, object], None] = lambda progress, model: None,
+    checkpoint: Path | None = None,
 ):
     """Train the base policy from scratch; ``(model, tokenizer)``.
 
-    ``on_step`` sees every step and the model as it is then.
+    ``on_step`` sees every step and the model as it is then; a training killed before goes on
+    from its ``checkpoint`` file.
     """
     tokenizer = build_tokenizer(pages, chunks, items, config.min_count)
     model = build_model(
@@ -84,5 +92,7 @@ def build_policy(
     )  # fmt: skip
     model.set_attn_implementation("eager")  # its backward is faster than SDPA's on CPUs here
     demonstrator = build_demonstrator(tokenizer, pages, items, searcher, agent, config)
-    train(model, demonstrator, config.training, lambda progress: on_step(progress, model))
+    train(
+        model, demonstrator, config.training, lambda progress: on_step(progress, model), checkpoint
+    )
     return model, tokenizer

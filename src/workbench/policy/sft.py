@@ -6,14 +6,18 @@ counts steps, never seconds, so that the result does not depend on how busy the 
 
 from __future__ import annotations
 
+import os
+import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
 from ..config import Settings
+from ..errors import WorkbenchError
 from ..seeding import generator
 from .demonstrations import Demonstrator
 from .drafts import Demonstration
@@ -28,7 +32,7 @@ class SFTConfig(Settings):
     ``decay_from`` of the steps, then linear decay to ``final_lr`` times ``lr``.
     """
 
-    steps: int = Field(default=1800, ge=1)
+    steps: int = Field(default=2400, ge=1)
     tokens_per_step: int = Field(default=4000, ge=64)
     micro_tokens: int = Field(default=1024, ge=64)
     lr: float = Field(default=2.0e-3, gt=0)
@@ -36,6 +40,7 @@ class SFTConfig(Settings):
     decay_from: float = Field(default=0.5, ge=0, le=1)
     final_lr: float = Field(default=0.02, ge=0, le=1)
     weight_decay: float = Field(default=0.0, ge=0)
+    checkpoint_every: int = Field(default=100, ge=1)
     grad_clip: float = Field(default=1.0, gt=0)
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
     seed: int = 0
@@ -61,15 +66,17 @@ def lr_factor(step: int, config: SFTConfig) -> float:
     return 1.0 - (1.0 - config.final_lr) * (step - start) / max(1.0, config.steps - start)
 
 
-def step_batches(demonstrator: Demonstrator, config: SFTConfig) -> Iterator[list[Demonstration]]:
-    """The demonstrations of each step: its share of the statements, then the mixture.
+def step_batches(
+    demonstrator: Demonstrator, config: SFTConfig, start: int = 0
+) -> Iterator[list[Demonstration]]:
+    """The demonstrations of each step from ``start`` on: its statements, then the mixture.
 
     A schedule too short for all statements gives them half of each step and drops the rest.
     """
     queue = [i for i in demonstrator.single for _ in range(i.exposures)]
     generator("statements", config.seed).shuffle(queue)
     early_until = demonstrator.config.early_share * config.steps
-    for step in range(config.steps):
+    for step in range(start, config.steps):
         rng = generator("demonstrations", config.seed, step)
         first, last = (len(queue) * s // config.steps for s in (step, step + 1))
         batch: list[Demonstration] = []
@@ -124,16 +131,25 @@ def train(
     demonstrator: Demonstrator,
     config: SFTConfig,
     on_step: Callable[[SFTProgress], None] = lambda progress: None,
+    checkpoint: Path | None = None,
 ) -> None:
-    """Train ``model`` in place; ``on_step`` sees every step."""
+    """Train ``model`` in place; ``on_step`` sees every step.
+
+    With a ``checkpoint`` file, the state is kept there every ``checkpoint_every`` steps, and a
+    killed training goes on from it to the same weights; ``on_step`` then sees the steps before
+    again, from the file.
+    """
     import torch
 
     optimiser = torch.optim.AdamW(
         model.parameters(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.weight_decay
     )
+    log = _resume(checkpoint, model, optimiser, config)
+    for progress in log:
+        on_step(progress)
     pad = model.config.pad_token_id
     model.train()
-    for step, batch in enumerate(step_batches(demonstrator, config)):
+    for step, batch in enumerate(step_batches(demonstrator, config, len(log)), start=len(log)):
         targets = sum(int(d.mask[1:].sum()) for d in batch)
         total = 0.0
         for part in micro_batches(batch, config.micro_tokens):
@@ -146,5 +162,45 @@ def train(
             group["lr"] = config.lr * factor
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-        on_step(SFTProgress(step, total / targets, sum(len(d.tokens) for d in batch), factor))
+        log.append(SFTProgress(step, total / targets, sum(len(d.tokens) for d in batch), factor))
+        on_step(log[-1])
+        if checkpoint is not None and len(log) % config.checkpoint_every == 0:
+            _keep(checkpoint, model, optimiser, config, log)
     model.eval()
+
+
+def _keep(path: Path, model, optimiser, config: SFTConfig, log: list[SFTProgress]) -> None:
+    """Write the training state, complete or not at all."""
+    import torch
+
+    state = {
+        "config": config.model_dump(mode="json"),
+        "model": model.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "log": [astuple(progress) for progress in log],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    torch.save(state, part)
+    os.replace(part, path)
+
+
+def _resume(path: Path | None, model, optimiser, config: SFTConfig) -> list[SFTProgress]:
+    """Load a kept state into model and optimiser; the steps that it has behind it."""
+    import torch
+
+    if path is None or not path.is_file():
+        return []
+    try:
+        state = torch.load(path, weights_only=True)
+    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+        raise WorkbenchError(
+            f"not a readable checkpoint: {error}", where=path, fix="delete it to start anew"
+        ) from error
+    if state["config"] != config.model_dump(mode="json"):
+        raise WorkbenchError(
+            "the checkpoint is of other settings", where=path, fix="delete it to start anew"
+        )
+    model.load_state_dict(state["model"])
+    optimiser.load_state_dict(state["optimiser"])
+    return [SFTProgress(*values) for values in state["log"]]

@@ -43,11 +43,12 @@ class QuestionConfig(Settings):
     """How questions are made from the embedded corpus.
 
     ``split_shares`` are shares of pages (the rest trains); ``limits`` bound the questions of a
-    category over all splits (other categories keep all), drawn by hash, of
-    which at most ``answer_share`` have one answer; a conjunctive description uses objects of at
-    most ``candidates`` subjects each, so that one search can show most of them.  A share ``unexposed`` of the facts is never shown to the base policy
-    without its passage, the others are shown as often as one of ``exposure_levels`` says,
-    about equally many facts at each.
+    category over all splits (other categories keep all), drawn by hash, of which at most
+    ``answer_share`` have one answer; a conjunctive description uses objects of at most
+    ``candidates`` subjects each, so that one search can show most of them.  A share
+    ``unexposed`` of the facts is never shown to the base policy without its passage, the
+    others are shown as often as one of ``exposure_levels`` says, about equally many facts at
+    each.
     """
 
     seed: int = 0
@@ -98,7 +99,13 @@ def split_of(page_id: str, config: QuestionConfig) -> str:
 
 
 def exposures_of(fact_id: str, config: QuestionConfig) -> int:
-    """How often the base policy's training shows this fact without its passage."""
+    """How often the base policy's training shows this fact without its passage.
+
+    Facts of lists are never shown so.  An item has the least over its facts; one node that asks
+    for a page by its object has none, because facts are stated the other way round.
+    """
+    if fact_id.count(".") > 1:
+        return 0
     draw = _unit("exposure", config.seed, fact_id)
     if draw < config.unexposed or not config.exposure_levels:
         return 0
@@ -214,6 +221,8 @@ def _refusal(partial: Partial) -> str | None:
 
 
 def _item(partial: Partial, category: str, split: str, config: QuestionConfig) -> Item:
+    exposures = min(exposures_of(s.statement_id, config) for s in partial.statements)
+    asked_backward = len(partial.nodes) == 1 and not partial.named
     return Item(
         f"{len(partial.nodes)}:{partial.graph_id}",
         partial.question,
@@ -221,6 +230,6 @@ def _item(partial: Partial, category: str, split: str, config: QuestionConfig) -
         category,
         partial.nodes,
         split,
-        min(exposures_of(s.statement_id, config) for s in partial.statements),
+        0 if asked_backward else exposures,
         roots="named" if partial.named else "described",
     )

@@ -110,7 +110,7 @@ def identify_by_two(
 def share(
     first: Statement, second: Statement, prop: Property, a: str, b: str, named: bool = False
 ) -> Partial:
-    """One conjunctive node: the only object that the subjects described by ``a`` and ``b`` share."""
+    """One conjunctive node: the only object that two described subjects share."""
     phrase = prop.shared.format(a=a, b=b)
     node = _shared_node("v1", phrase, first, second, ())
     path = (first.subject, second.subject, first.object)

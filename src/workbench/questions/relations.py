@@ -269,7 +269,7 @@ RELATIONS: tuple[Relation, ...] = (
     Relation(
         "refugee_origin",
         "Refugees and internally displaced persons - refugees (country of origin)",
-        rf"^Refugees and internally displaced persons - refugees \(country of origin\): [\d,]+ \((?P<answer>{_NAME})\)",
+        rf"^Refugees and internally displaced persons - refugees \(country of origin\): [\d,]+ \((?P<answer>{_NAME})(?: - [^)]*)?\)",
         (
             "Where do most refugees in {s} come from?",
             "Which country do most refugees in {s} come from?",

@@ -118,6 +118,7 @@ STAGES: tuple[Stage, ...] = (
         parts=("corpus", "retrieval", "agent", "policy"),
         upstream=("corpus", "questions"),
         files=("data/factbook/*",),
+        resume=True,
         commits=(("policy", "data/policy"),),
     ),
     Stage(
