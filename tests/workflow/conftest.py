@@ -45,7 +45,7 @@ CELLS = {
         "checkpoint = run.path / 'checkpoint'\nresumed = checkpoint.exists()\n"
         "checkpoint.write_text('half')",
         "if Path(f'../fail-{run.key}').exists():\n    raise RuntimeError('told to fail')",
-        "if Path(f'../hang-{run.key}').exists():\n    time.sleep(600)",
+        "while Path(f'../hang-{run.key}').exists():\n    time.sleep(0.1)",
         "name = run.condition.name\n"
         "up = (run.input('first') / 'out.txt').read_text()\n"
         "(run.path / 'out.txt').write_text(f'{up} {name} resumed={resumed}')",

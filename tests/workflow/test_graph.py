@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from workbench.runs import NOTEBOOK, file_hash
+from workbench.runs import NOTEBOOK, changed_inputs, file_hash
 
 ALL = {"first/main", "second/red", "second/blue", "third/main"}
 
@@ -71,7 +71,7 @@ def test_a_source_a_data_file_and_a_condition_rerun_what_depends_on_them(copied)
         return found
 
     red = copied.root / "params" / "conditions" / "red.yaml"
-    machinery = (package / "runs.py", "\nX = 1\n")
+    machinery = (package / "runs" / "records.py", "\nX = 1\n")
     assert edited(machinery, (red, "published: {model: none}\n")) == set()
     assert edited((red, "settings: {delta: 1.0e-5}\n")) == {"second/red", "third/main"}
     assert edited((package / "seeding.py", "\nX = 1\n")) == ALL - {"first/main"}
@@ -122,3 +122,32 @@ def test_failure_then_kill_then_resume(copied):
     text = (copied.folder("third/main") / "out.txt").read_text()
     assert text == "a 100 red resumed=True\na 100 blue resumed=True"
     assert copied.would_run("--set", "questions.seed=5") == set()
+
+
+def test_a_run_whose_source_was_edited_meanwhile_is_made_again(copied):
+    """The edit lands while the notebook runs; without it Snakemake would find nothing to do."""
+    (copied.root / "hang-red").touch()
+    overrides = ("--set", "questions.seed=5", "--set", "conditions=[red]", "--stage", "second")
+    arguments = ("reproduce", "-p", "three", *overrides)
+    output = copied.root / "output.txt"
+    with output.open("w") as stream:
+        process = subprocess.Popen(
+            copied.command(*arguments), cwd=copied.root, env=copied.environment,
+            stdout=stream, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    checkpoint = copied.folder("second/.red.work/checkpoint")
+    deadline = time.monotonic() + 300
+    while not checkpoint.exists():
+        assert time.monotonic() < deadline and process.poll() is None, output.read_text()
+        time.sleep(0.1)
+    module = copied.root / "src" / "workbench" / "seeding.py"
+    module.write_text(module.read_text() + "\nX = 1\n")
+    (copied.root / "hang-red").unlink()
+    assert process.wait() == 0, output.read_text()
+    name = "src/workbench/seeding.py"
+    assert changed_inputs(copied.folder("second/red")) == [name]
+    assert f"changed while this run was made: {name}" in output.read_text()
+    again = copied.run(*arguments)
+    assert f"second/red: made again, changed meanwhile: {name}" in again.stdout
+    assert changed_inputs(copied.folder("second/red")) == []
+    assert copied.would_run(*overrides) == set()

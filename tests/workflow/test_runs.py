@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.runs import (
     MANIFEST,
     RunDirectory,
+    changed_inputs,
     changed_outputs,
     file_hash,
     is_complete,
@@ -67,7 +68,7 @@ def test_lost_and_changed_outputs_are_seen(tmp_path, source):
         changed_outputs(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("text", ["{", '{"schema": 99, "outputs": {}}'])
+@pytest.mark.parametrize("text", ["{", "[]", "\x00", '{"schema": 99, "outputs": {}}'])
 def test_broken_manifest_is_an_error(tmp_path, source, text):
     final = write_run(tmp_path, source)
     (final / MANIFEST).write_text(text)
@@ -176,6 +177,45 @@ def test_resume_keeps_the_work_of_the_same_identity_only(tmp_path, source):
     assert reopen() == ("started", False)
     kill_at(0, tmp_path, source)
     assert reopen(resume=False) == ("started", False)
+
+
+@pytest.mark.parametrize("how", ["edited", "removed", "edited and put back"])
+def test_an_input_changed_during_the_run_makes_it_stale(tmp_path, source, how):
+    run = RunDirectory("p", "s", "k", {}, {"in": source, "other": tmp_path / "o"}, tmp_path)
+    (tmp_path / "o").write_text("stays")
+    run.open()
+    before = file_hash(source)
+    (run.path / "out.txt").write_text("from the old input")
+    source.unlink() if how == "removed" else source.write_text("edited")
+    if how == "edited and put back":
+        source.write_text("input")
+        final = run.commit()
+        assert changed_inputs(final) == [] and "changed_inputs" not in read_manifest(final)
+        return
+    with pytest.warns(UserWarning, match="changed while this run was made: in -- .*reproduce"):
+        final = run.commit()
+    assert is_complete(final) and changed_inputs(final) == ["in"]
+    assert read_manifest(final)["inputs"]["in"] == before, "what the run started from"
+    assert "stale: changed meanwhile: in" in (final / "run.log").read_text()
+
+
+def test_a_stale_run_is_not_taken_over_by_a_waiting_writer(tmp_path, source):
+    first = RunDirectory("p", "s", "k", {}, {"in": source}, tmp_path)
+    first.open()
+    source.write_text("edited")
+    with pytest.warns(UserWarning):
+        first.commit()
+    second = RunDirectory("p", "s", "k", {}, {"in": source}, tmp_path)
+    assert not second._is_done(second.input_hashes())
+
+
+def test_a_killed_run_resumes_after_an_edit_was_put_back(tmp_path, source):
+    kill_at(0, tmp_path, source)
+    source.write_text("edited")
+    source.write_text("input")
+    run = RunDirectory("p", "s", "k", {"a": 1}, {"in": source}, tmp_path)
+    assert run.open(resume=True) == "resumed"
+    assert changed_inputs(run.commit()) == []
 
 
 def test_second_writer_is_refused_then_takes_over_what_was_finished(tmp_path, source):

@@ -7,7 +7,15 @@ import shutil
 
 from ..errors import WorkbenchError
 from ..params import load_profile
-from ..runs import changed_outputs, file_hash, outputs, project_root, runs_root, shown
+from ..runs import (
+    changed_inputs,
+    changed_outputs,
+    file_hash,
+    outputs,
+    project_root,
+    runs_root,
+    shown,
+)
 from .notebook import require
 from .stages import MAIN, stage
 
@@ -22,7 +30,7 @@ def publish(profile_name: str, stage_name: str) -> list[str]:
     Raises
     ------
     WorkbenchError
-        the stage commits nothing, or its run is not complete or was changed since.
+        the stage commits nothing, or its run is not complete, stale or was changed since.
     """
     profile, entry = load_profile(profile_name), stage(stage_name)
     if not entry.commits:
@@ -33,6 +41,12 @@ def publish(profile_name: str, stage_name: str) -> list[str]:
     if changed := changed_outputs(run):
         raise WorkbenchError(
             f"{changed[0]} is not what the run wrote", where=shown(run), fix="delete the run"
+        )
+    if stale := changed_inputs(run):
+        raise WorkbenchError(
+            f"{stale[0]} changed while this run was made",
+            where=shown(run),
+            fix=f"make reproduce PROFILE={profile.name}",
         )
     for source, committed in entry.commits:
         target = project_root() / committed

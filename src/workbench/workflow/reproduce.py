@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from ..errors import WorkbenchError
 from ..params import Profile, load_profile
-from ..runs import MANIFEST, project_root, runs_root
+from ..runs import MANIFEST, changed_inputs, project_root, runs_root, shown
 from .stages import stage
 
 
@@ -24,6 +24,9 @@ def reproduce(
     extra: Sequence[str] = (),
 ) -> int:
     """Bring the runs of a profile up to date; Snakemake's exit status.
+
+    A run whose inputs changed while it was made is made again: Snakemake compares files with
+    what they were at the end of a run and would not see it.
 
     Parameters
     ----------
@@ -46,12 +49,10 @@ def reproduce(
     command = [
         *snakemake(profile_name, overrides), "--cores", str(cores), "--keep-going",
         "--rerun-incomplete", "--nolock", "--rerun-triggers", "mtime", "params", "input",
-        "--scheduler", "greedy", *extra, *targets,
+        "--scheduler", "greedy", *extra, *_forced(profile, stages), *targets,
     ]  # fmt: skip
     with _only_one(profile) as lock:
-        return subprocess.run(
-            command, cwd=project_root(), pass_fds=[lock], check=False
-        ).returncode
+        return subprocess.run(command, cwd=project_root(), pass_fds=[lock], check=False).returncode
 
 
 def report(profile_name: str, target: str, overrides: Sequence[str] = ()) -> int:
@@ -67,6 +68,23 @@ def snakemake(profile_name: str, overrides: Sequence[str]) -> list[str]:
         sys.executable, "-m", "snakemake", "--snakefile", str(project_root() / "Snakefile"),
         "--config", f"profile={profile_name}", f"overrides={json.dumps(list(overrides))}",
     ]  # fmt: skip
+
+
+def _forced(profile: Profile, stages: Sequence[str]) -> list[str]:
+    """Arguments that make stale runs of these stages, and of what they need, run again."""
+    stale, needed = [], []
+    pending = list(stages or profile.stages)
+    while pending:
+        if (name := pending.pop()) not in needed:
+            needed.append(name)
+            pending += stage(name).upstream
+    for name in needed:
+        for key in stage(name).keys(profile):
+            folder = runs_root() / profile.name / name / key
+            if changed := changed_inputs(folder):
+                print(f"{shown(folder)}: made again, changed meanwhile: {', '.join(changed)}")
+                stale.append(f"runs/{profile.name}/{name}/{key}/{MANIFEST}")
+    return ["--forcerun", *stale, "--"] if stale else []
 
 
 @contextmanager

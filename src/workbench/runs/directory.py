@@ -1,149 +1,36 @@
-"""Run directories: runs/<profile>/<stage>/<key>/, complete or not there at all.
-
-A stage works in a hidden folder beside its run directory and renames it when everything is
-written.  What tells a complete run is ``manifest.json``, the last file written: it holds the
-hash of the params, of every input and of every output, and no times, so that two runs with
-the same results have the same manifest.
-
-    runs/tiny/grpo/search_r1/          complete
-        manifest.json  params.yaml  inputs.json  notebook.ipynb  run.log  <outputs>
-    runs/tiny/grpo/.search_r1.work/    being written, or left by a killed run
-    runs/tiny/grpo/.search_r1.lock     held by the process that writes it
-"""
+"""Run directories being written: locked, resumable, renamed when everything is there."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .errors import WorkbenchError
+from ..errors import WorkbenchError
+from .places import shown, writing_root
+from .records import (
+    MANIFEST,
+    SCHEMA_VERSION,
+    file_hash,
+    is_complete,
+    read_manifest,
+    stable_hash,
+)
 
-MANIFEST = "manifest.json"
 NOTEBOOK = "notebook.ipynb"
 LOG = "run.log"
-SCHEMA_VERSION = 1
 _IDENTITY = ".identity"
-Opened = Literal["started", "resumed", "done"]
 _VOLATILE = {MANIFEST, NOTEBOOK, LOG, _IDENTITY}
 _TIMES = {"timings.jsonl"}  # seconds: no two runs have the same
-
-
-def project_root() -> Path:
-    """The checkout this package belongs to, whatever the working directory.
-
-    Raises
-    ------
-    WorkbenchError
-        the package is installed away from its checkout and no folder from the working
-        directory upwards is one.
-    """
-    for folder in (Path(__file__).resolve().parents[2], Path.cwd(), *Path.cwd().parents):
-        if (folder / "params" / "profiles").is_dir():
-            return folder
-    raise WorkbenchError(
-        "no params/profiles found around the package or the working directory",
-        where=Path.cwd().name,
-        fix="start from a checkout of the workbench (pip install --editable .)",
-    )
-
-
-def runs_root() -> Path:
-    """Where complete runs are read from: ``runs/`` of the checkout."""
-    return project_root() / "runs"
-
-
-def writing_root() -> Path:
-    """Where runs are written: ``runs/``, or the folder named by ``WORKBENCH_SCRATCH``.
-
-    nbval executes the notebooks with a scratch folder, so that a check never replaces results.
-    """
-    scratch = os.environ.get("WORKBENCH_SCRATCH")
-    return project_root() / scratch if scratch else runs_root()
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file.
-
-    Of a complete run directory it is that of the manifest; of a notebook, that of its code
-    cells, because a notebook also holds outputs and prose, on which no result depends.
-    """
-    path = path / MANIFEST if path.is_dir() else path
-    if path.suffix == ".ipynb":
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        return stable_hash(["".join(c["source"]) for c in cells if c["cell_type"] == "code"])
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def stable_hash(value: object) -> str:
-    """SHA-256 of a JSON-able value; the order of mapping keys does not count."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def read_manifest(folder: Path) -> dict | None:
-    """The manifest of a complete run directory, or None."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except json.JSONDecodeError as error:
-        raise WorkbenchError(
-            f"not JSON: {error}", where=shown(folder / MANIFEST), fix="delete the folder and rerun"
-        ) from None
-    if manifest.get("schema") != SCHEMA_VERSION:
-        raise WorkbenchError(
-            f"manifest schema {manifest.get('schema')!r}, this version reads {SCHEMA_VERSION}",
-            where=shown(folder / MANIFEST),
-            fix="delete the folder and rerun",
-        )
-    return manifest
-
-
-def is_complete(folder: Path) -> bool:
-    """Whether a run directory was finished and none of its outputs is gone."""
-    manifest = read_manifest(folder)
-    return manifest is not None and all((folder / name).is_file() for name in manifest["outputs"])
-
-
-def outputs(folder: Path) -> dict[str, str]:
-    """SHA-256 by relative path of what a complete run wrote.
-
-    Raises
-    ------
-    WorkbenchError
-        the run is not complete.
-    """
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise WorkbenchError("not a complete run", where=shown(folder))
-    return manifest["outputs"]
-
-
-def changed_outputs(folder: Path) -> list[str]:
-    """Outputs of a complete run that are missing or no longer have their recorded hash."""
-    return [
-        name
-        for name, expected in outputs(folder).items()
-        if not (folder / name).is_file() or file_hash(folder / name) != expected
-    ]
-
-
-def shown(path: Path) -> str:
-    """A path for messages and records: relative to the checkout where possible."""
-    try:
-        return str(Path(path).resolve().relative_to(project_root()))
-    except ValueError:
-        return str(path)
+Opened = Literal["started", "resumed", "done"]
 
 
 @dataclass
@@ -160,6 +47,7 @@ class RunDirectory:
     inputs: Mapping[str, Path]
     root: Path
     _lock: int | None = None
+    _hashes: dict[str, str] | None = None
 
     @property
     def final(self) -> Path:
@@ -170,9 +58,9 @@ class RunDirectory:
         return self.final.with_name(f".{self.key}.work")
 
     def input_hashes(self) -> dict[str, str]:
-        """SHA-256 by input name."""
+        """SHA-256 by input name, now."""
         for name, path in self.inputs.items():
-            if not (path / MANIFEST if path.is_dir() else path).is_file():
+            if not _exists(path):
                 raise WorkbenchError(
                     f"the input {name!r} is missing", where=shown(path), fix="make it first"
                 )
@@ -190,7 +78,7 @@ class RunDirectory:
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
         waited = self._acquire(wait)
-        hashes = self.input_hashes()
+        self._hashes = hashes = self.input_hashes()
         if waited and self._is_done(hashes):
             return "done"
         identity = stable_hash({"params": self.params, "inputs": hashes})
@@ -217,7 +105,24 @@ class RunDirectory:
             stream.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {event}\n")
 
     def commit(self) -> Path:
-        """Hash the outputs, write the manifest, rename; the complete run directory."""
+        """Hash the outputs, write the manifest, rename; the complete run directory.
+
+        An input that is not what it was when the run was opened makes it stale: a warning
+        names it, and the manifest lists it beside the hashes of what the run started from.
+        """
+        hashes = self._hashes or self.input_hashes()
+        changed = [
+            name
+            for name, path in self.inputs.items()
+            if not _exists(path) or file_hash(path) != hashes[name]
+        ]
+        if changed:
+            self.log(f"stale: changed meanwhile: {', '.join(changed)}")
+            warnings.warn(
+                f"{shown(self.final)}: changed while this run was made: {', '.join(changed)}"
+                " -- the run is kept as stale, and `workbench reproduce` makes it again",
+                stacklevel=2,
+            )
         self.log("complete")
         written = sorted(
             path.relative_to(self.path).as_posix()
@@ -232,9 +137,11 @@ class RunDirectory:
             "stage": self.stage,
             "key": self.key,
             "params": stable_hash(self.params),
-            "inputs": self.input_hashes(),
+            "inputs": hashes,
             "outputs": {name: file_hash(self.path / name) for name in written},
         }
+        if changed:
+            manifest["changed_inputs"] = changed
         (self.path / _IDENTITY).unlink()
         part = self.path / (MANIFEST + ".part")
         with part.open("w") as stream:
@@ -316,3 +223,8 @@ def run_directory(
         run.commit()
     finally:
         run.close()
+
+
+def _exists(path: Path) -> bool:
+    """Whether an input is there: a file, or a complete run directory."""
+    return (path / MANIFEST if path.is_dir() else path).is_file()
