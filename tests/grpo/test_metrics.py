@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from workbench.grpo.config import ObjectiveConfig
-from workbench.grpo.metrics import TokenRecord, rollout_metrics, token_metrics
+from workbench.grpo.metrics import TokenRecord, rollout_metrics, share_metrics, token_metrics
 
 OBJECTIVE = ObjectiveConfig(epsilon=0.2, entropy_coefficient=0.5, kl_coefficient=0.25, kl_clip=10)
 
@@ -100,3 +100,8 @@ def test_without_a_reference_there_is_no_kl():
 
 def test_an_update_that_saw_no_token():
     assert token_metrics([TokenRecord(0).sums(OBJECTIVE, True)], 1) == {"update_tokens": 0.0}
+
+
+def test_shares_join_over_workers_and_need_a_whole():
+    workers = [{"tied": (1.0, 4.0), "pairs": (0.0, 0.0)}, {"tied": (2.0, 2.0)}, {}]
+    assert share_metrics(workers) == {"tied": 0.5}

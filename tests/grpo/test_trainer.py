@@ -1,6 +1,7 @@
 """The loop: learns, logs, shares the plan of the method, evaluates."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,6 +108,18 @@ def test_a_method_may_give_questions_groups_of_different_size(world, tmp_path):
     sizes = {q: sum(t.item_id == q for t in report.trajectories) for q in asked}
     assert list(sizes.values()) == [6, 2, 0, 2]
     assert report.metrics["rollouts"] == 10 and report.metrics["groups"] == 3
+
+
+def test_shares_of_a_method_are_logged_and_those_of_others_are_not(world, tmp_path):
+    def log(trajectories, scores, advantages, delta):
+        return {"a_share": (float(len(trajectories)), 64.0), "without_a_whole": (0.0, 0.0)}
+
+    method = replace(world.toy_method(), log=log)
+    for folder, chosen in (("with", method), ("without", world.toy_method())):
+        world.toy_trainer(tmp_path / folder, world.toy_config(steps=1), method=chosen).run()
+    (logged,), (plain,) = (read_log(tmp_path / folder) for folder in ("with", "without"))
+    assert logged["a_share"] == 16 / 64
+    assert logged.keys() - plain.keys() == {"a_share"}
 
 
 def test_evaluation_before_at_intervals_and_at_the_end(world, tmp_path):
