@@ -14,25 +14,7 @@ from ..agent.trajectory import SearchRecord, Trajectory
 from ..corpus.records import Chunk
 from ..errors import WorkbenchError
 from ..questions.graph import Evidence, Item, Node
-
-
-def meets(chunk: Chunk, evidence: Evidence, whole_mention: bool = False) -> bool:
-    """Whether ``chunk`` is a match for one required passage.
-
-    ``whole_mention`` asks for a complete mention inside the chunk instead of its start: the
-    stricter check that S3 Table 5 compares with.
-    """
-    return any(
-        chunk.contains(evidence.page_id, evidence.paragraph, start)
-        and (
-            not whole_mention
-            or any(
-                e.paragraph == evidence.paragraph and e.start <= start and end <= e.end
-                for e in chunk.extents
-            )
-        )
-        for start, end in evidence.mentions
-    )
+from ..questions.grounding import meets
 
 
 def required_passages(nodes: Sequence[Node]) -> list[Evidence]:
@@ -103,7 +85,7 @@ class CoverageReader:
     Parameters
     ----------
     chunks : chunk by id, of the corpus that was searched (``Corpus.by_id``).
-    whole_mention : see ``meets``.
+    whole_mention : see ``questions.grounding.meets``.
     """
 
     def __init__(self, chunks: Mapping[str, Chunk], whole_mention: bool = False):
