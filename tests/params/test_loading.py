@@ -147,9 +147,9 @@ def test_resolved_profile_reads_back(tmp_path):
 @given(st.integers(1, 1000), st.integers(1, 1000))
 def test_digest_depends_on_its_parts_only(words, chains):
     profile = load_profile(
-        "smoke", {"corpus.chunks.words": words, "questions.chains_per_page": chains}
+        "smoke", {"corpus.chunks.words": words, "questions.candidates": chains}
     )
-    base = load_profile("smoke", {"corpus.chunks.words": 30, "questions.chains_per_page": 12})
+    base = load_profile("smoke", {"corpus.chunks.words": 30, "questions.candidates": 12})
     assert (profile.digest("corpus") == base.digest("corpus")) == (words == 30)
     assert (profile.digest("corpus.chunks") == base.digest("corpus.chunks")) == (words == 30)
     assert profile.digest("seeds") == base.digest("seeds")

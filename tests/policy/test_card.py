@@ -5,8 +5,8 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from workbench.inference.bootstrap import BootstrapConfig
-from workbench.policy.card import TARGETS, Card, choose, summary
-from workbench.questions.graph import Item, Node
+from workbench.policy.card import TARGETS, Card, choose, kind_of, summary
+from workbench.questions.graph import Item
 
 
 def _frame(rows):
@@ -31,7 +31,9 @@ def card():
     sampled += [("d", 2, 0, e, 0, 1) for e in (1, 0, 0, 0)]  # mixed
     deletion = _frame([(f"s{i}", 1, 0, 1, 0, 1) for i in range(8)])
     deletion["changed"] = [1.0, 0, 0, 0, 1, 0, 0, 0]
-    return Card(*map(_frame, (closed, searched, greedy, sampled)), deletion, [])
+    frames = [_frame(rows) for rows in (closed, searched, greedy, sampled)]
+    frames[1]["kind"] = frames[1]["hops"].map({1: "1-hop", 2: "2-hop"})
+    return Card(*frames, deletion, [])
 
 
 def test_the_table_says_what_was_measured(card):
@@ -82,19 +84,31 @@ def test_a_measure_without_questions_is_left_out(card):
     assert not names & {"searched EM, 2-hop", "answer changes under evidence deletion"}
 
 
-def _item(name, hops):
-    nodes = tuple(Node(f"v{i}", "?", ("x",), ()) for i in range(hops))
-    return Item(name, "?", ("x",), "", nodes, "test")
+CATEGORY = {"1-hop": "1-hop, single", "2-hop": "2-hop, chain", "3-hop": "3-hop-2, fan-in"}
+
+
+def _item(name, kind, roots="named"):
+    return Item(name, "?", ("x",), CATEGORY.get(kind, kind), (), "test", roots=roots)
+
+
+def test_the_kinds_of_questions():
+    kinds = {
+        ("1-hop, single", "named"): "1-hop", ("1-hop, single", "described"): "described",
+        ("1-hop, conjunctive", "named"): "conjunctive", ("2-hop, wide", "named"): "conjunctive",
+        ("2-hop, chain", "described"): "2-hop", ("3-hop-1, wide", "described"): "3-hop",
+        ("4-hop-2, fan-in", "named"): "4-hop",
+    }  # fmt: skip
+    assert {key: kind_of(_item("i", *key)) for key in kinds} == kinds
 
 
 def test_questions_are_chosen_by_name_whatever_their_order():
-    items = [_item(f"{h}:{i:02}", h) for h in (1, 2) for i in range(30)]
-    chosen = choose(items, 1, 10, "card", 0)
+    items = [_item(f"{h}:{i:02}", h) for h in ("1-hop", "2-hop") for i in range(30)]
+    chosen = choose(items, "1-hop", 10, "card", 0)
     assert len(chosen) == len({i.item_id for i in chosen}) == 10
-    assert all(i.hops == 1 for i in chosen)
+    assert all(i.category == CATEGORY["1-hop"] for i in chosen)
     assert [i.item_id for i in chosen] == sorted(i.item_id for i in chosen)
-    assert choose(items[::-1], 1, 10, "card", 0) == chosen
-    assert choose(items, 1, 10, "card", 1) != chosen
-    assert choose(items, 1, 10, "other", 0) != chosen
-    assert choose(items, 2, 99, "card", 0) == items[30:]
-    assert choose(items, 3, 5, "card", 0) == []
+    assert choose(items[::-1], "1-hop", 10, "card", 0) == chosen
+    assert choose(items, "1-hop", 10, "card", 1) != chosen
+    assert choose(items, "1-hop", 10, "other", 0) != chosen
+    assert choose(items, "2-hop", 99, "card", 0) == items[30:]
+    assert choose(items, "3-hop", 5, "card", 0) == []

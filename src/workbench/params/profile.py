@@ -56,8 +56,8 @@ class Profile(Settings):
 
     ``stages`` are the notebooks that ``workbench reproduce`` runs, ``conditions`` the entries
     of params/conditions that are trained and compared, ``seeds`` the training runs of each.
-    ``training_questions`` of the train split are trained on, in equal parts from what the base
-    policy has memorised and what it has never been told (None: the whole split as it is).
+    ``training_questions`` of the train split are trained on (None: the whole split as it is), in
+    equal parts from all strata of ``evaluation.selection`` or as ``training_shares`` say.
     """
 
     name: str = Field(pattern=r"^[\w.-]+$")
@@ -73,6 +73,7 @@ class Profile(Settings):
     agent: AgentConfig = AgentConfig()
     sampling: Sampling = Sampling()
     training_questions: int | None = Field(default=None, ge=1)
+    training_shares: dict[str, float] | None = None
     grpo: GRPOConfig
     evaluation: EvaluationParams = EvaluationParams()
     voting: VotingParams = VotingParams()

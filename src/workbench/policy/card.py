@@ -20,12 +20,17 @@ from ..evaluation.summary import group_shares, summarise
 from ..inference.bootstrap import BootstrapConfig
 from ..inference.classical import wilson
 from ..interventions.deletion import changed_under_deletion
+from ..questions.categories import CHAIN, CONJUNCTIVE, SINGLE, WIDE
 from ..questions.graph import Item
 from ..seeding import generator
 from .config import CardConfig
 from .recipe import closed_book_agent
 
 SEARCH_FIRST = " Looking this up. </think>"
+
+# Questions of the card: named facts and chains have targets, the others are told beside them.
+MAIN = ("1-hop", "2-hop")
+FURTHER = ("described", "conjunctive", "3-hop", "4-hop")
 
 # (measure, lowest, highest value wanted)
 TARGETS: dict[str, tuple[float, float]] = {
@@ -44,8 +49,8 @@ TARGETS: dict[str, tuple[float, float]] = {
 class Card:
     """Evaluated frames of the measurements and the rollouts of the searched one.
 
-    ``closed_book``: greedy, retrieval-disabled prompt, every 1-hop question. ``searched``:
-    greedy with the first search forced, held-out questions. ``greedy`` and ``sampled``: the
+    ``closed_book``: greedy, retrieval-disabled prompt, every named fact. ``searched``:
+    greedy with the first search forced, held-out questions of every kind. ``greedy`` and ``sampled``: the
     policy's own choice, ``sampled`` at temperature 1 in groups. ``deletion``: one row per
     valid searched trajectory with ``changed``.
     """
@@ -58,10 +63,23 @@ class Card:
     trajectories: list[Trajectory]
 
 
-def choose(items: Sequence[Item], hops: int, count: int, purpose: str, seed: int) -> list[Item]:
-    """``count`` items of a hop count (all when fewer), drawn by name, in id order."""
-    pool = sorted((i for i in items if i.hops == hops), key=lambda i: i.item_id)
-    rows = generator(purpose, seed, hops).permutation(len(pool))[:count]
+def kind_of(item: Item) -> str:
+    """Which questions of the card an item belongs to.
+
+    "1-hop" for named facts, "described" for pages found by what describes them, "2-hop" for
+    chains, "conjunctive" for one or two nodes of which one needs two passages, then by hops.
+    """
+    if item.category == SINGLE:
+        return "1-hop" if item.roots == "named" else "described"
+    if item.category == CHAIN:
+        return "2-hop"
+    return "conjunctive" if item.category in (CONJUNCTIVE, WIDE) else item.category[:5]
+
+
+def choose(items: Sequence[Item], kind: str, count: int, purpose: str, seed: int) -> list[Item]:
+    """``count`` items of a kind (all when fewer), drawn by name, in id order."""
+    pool = sorted((i for i in items if kind_of(i) == kind), key=lambda i: i.item_id)
+    rows = generator(purpose, seed, kind).permutation(len(pool))[:count]
     return [pool[r] for r in sorted(rows)]
 
 
@@ -75,23 +93,21 @@ def measure(
 ) -> Card:
     """Run every measurement of the card on the test split (closed-book: on all facts)."""
     greedy = Sampling(temperature=0.0)
-    single = [i for i in items if i.hops == 1]
+    single = [i for i in items if kind_of(i) == "1-hop"]
     test = [i for i in items if i.split == "test"]
     closed = rollout(
         engine, searcher, single, closed_book_agent(agent, closed_book_prompt), greedy, 0
     )
     held_out = [
         item
-        for hops in (1, 2)
+        for kind in (*MAIN, *FURTHER)
         for item in choose(
-            [i for i in test if i.exposures == 0], hops, config.searched, "card", config.seed
+            [i for i in test if i.exposures == 0], kind, config.searched, "card", config.seed
         )
     ]
     forced = agent.model_copy(update={"prompt": agent.prompt + SEARCH_FIRST})
     searched = rollout(engine, searcher, held_out, forced, greedy, 0)
-    mixture = [
-        i for h in (1, 2) for i in choose(test, h, config.groups, "card-groups", config.seed)
-    ]
+    mixture = [i for k in MAIN for i in choose(test, k, config.groups, "card-groups", config.seed)]
     own = rollout(engine, searcher, mixture, agent, greedy, 0)
     sampled = rollout(
         engine, searcher, mixture, agent, Sampling(temperature=1.0), config.seed, config.samples
@@ -100,7 +116,7 @@ def measure(
     changed = changed_under_deletion(engine, evidence, agent)
     return Card(
         evaluate(single, closed),
-        evaluate(held_out, searched),
+        evaluate(held_out, searched).assign(kind=[kind_of(i) for i in held_out]),
         evaluate(mixture, own),
         evaluate(mixture, sampled),
         evaluate(mixture, evidence).assign(changed=changed.astype(float)),
@@ -115,12 +131,11 @@ def summary(card: Card, config: BootstrapConfig | None = None) -> pd.DataFrame:
     """
     unseen = card.closed_book[card.closed_book["exposures"] == 0]
     often = card.closed_book[card.closed_book["exposures"] >= 64]
-    by_hop = {h: card.searched[card.searched["hops"] == h] for h in (1, 2)}
+    searched = {k: card.searched[card.searched["kind"] == k] for k in (*MAIN, *FURTHER)}
     means = {
         "valid, greedy": (card.greedy, "valid"),
         "valid, temperature 1": (card.sampled, "valid"),
-        "searched EM, 1-hop": (by_hop[1], "em"),
-        "searched EM, 2-hop": (by_hop[2], "em"),
+        **{f"searched EM, {kind}": (frame, "em") for kind, frame in searched.items()},
         "closed-book EM, unseen facts": (unseen, "em"),
         "closed-book EM, facts seen 64 times": (often, "em"),
         "EM, greedy": (card.greedy, "em"),

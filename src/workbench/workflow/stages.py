@@ -84,16 +84,23 @@ class Stage:
             for key in stage(name).keys(profile)
         }
 
-    def source_files(self) -> list[Path]:
-        """The package modules and committed files that its result depends on."""
+    def source_files(self, profile, key: str) -> list[Path]:
+        """The package modules and committed files that its result depends on.
+
+        Conditions name their methods, which no notebook imports: those of its own condition,
+        or of all of the profile's where it uses them, belong to it.
+        """
         root = project_root()
         data = sorted(p for pattern in self.files for p in root.glob(pattern) if p.is_file())
-        return [*notebook_sources(self.path), *data]
+        named = profile.conditions if "conditions" in self.parts else ()
+        conditions = (key,) if self.per_condition else named
+        methods = {f"workbench.methods.{load_condition(c).method}" for c in conditions}
+        return [*notebook_sources(self.path, modules=methods), *data]
 
-    def inputs(self, profile) -> dict[str, Path]:
+    def inputs(self, profile, key: str) -> dict[str, Path]:
         """Everything it reads, by name: the notebook, sources, data files, upstream runs."""
         root = project_root()
-        files = [self.path, *self.source_files()]
+        files = [self.path, *self.source_files(profile, key)]
         named = {p.relative_to(root).as_posix(): p for p in files}
         return {**named, **self.upstream_runs(profile)}
 
@@ -143,7 +150,8 @@ STAGES: tuple[Stage, ...] = (
         "train",
         "06_grpo_training",
         parts=(
-            "retrieval", "agent", "machine", "training_questions", "grpo", "seeds",
+            "retrieval", "agent", "machine", "training_questions",
+            "training_shares", "grpo", "seeds",
             "policy.source", "evaluation.curve_questions",
         ),  # fmt: skip
         upstream=("corpus", "questions"),
