@@ -50,7 +50,10 @@ for entry in STAGES:
             entry.name
         input:
             upstream=[manifests(name) for name in entry.upstream],
-            sources=[path.relative_to(project_root()) for path in entry.source_files()],
+            sources=lambda wildcards, entry=entry: [
+                path.relative_to(project_root())
+                for path in entry.source_files(PROFILE, wildcards.key)
+            ],
             # Its outputs are kept in it, so its code cells are compared instead.
             notebook=ancient(entry.path.relative_to(project_root())),
         output:

@@ -97,9 +97,9 @@ def make(root: Path) -> SmallProject:
     for folder in ("params/profiles", "params/conditions", "notebooks", "data"):
         (root / folder).mkdir(parents=True)
     (root / "params" / "profiles" / "three.yaml").write_text(PROFILE)
-    for condition in ("red", "blue"):
+    for condition, method in (("red", "outcome_f1"), ("blue", "search_r1")):
         (root / "params" / "conditions" / f"{condition}.yaml").write_text(
-            f"label: {condition.title()}\nmethod: outcome_f1\npaper: none\n"
+            f"label: {condition.title()}\nmethod: {method}\npaper: none\n"
         )
     (root / "data" / "a.txt").write_text("a")
     for name, cells in CELLS.items():

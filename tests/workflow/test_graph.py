@@ -74,6 +74,8 @@ def test_a_source_a_data_file_and_a_condition_rerun_what_depends_on_them(copied)
     machinery = (package / "runs" / "records.py", "\nX = 1\n")
     assert edited(machinery, (red, "published: {model: none}\n")) == set()
     assert edited((red, "settings: {delta: 1.0e-5}\n")) == {"second/red", "third/main"}
+    method = (package / "methods" / "outcome_f1.py", "\nX = 1\n")
+    assert edited(method) == {"second/red", "third/main"}, "only red names this method"
     assert edited((package / "seeding.py", "\nX = 1\n")) == ALL - {"first/main"}
     assert edited((copied.root / "data" / "a.txt", "b")) == ALL
 

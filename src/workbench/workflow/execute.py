@@ -38,7 +38,7 @@ def execute(
     for folder in entry.upstream_runs(profile).values():
         require(folder, profile.name)
     run = RunDirectory(
-        profile.name, entry.name, key, entry.params(profile, key), entry.inputs(profile),
+        profile.name, entry.name, key, entry.params(profile, key), entry.inputs(profile, key),
         runs_root(),
     )  # fmt: skip
     try:

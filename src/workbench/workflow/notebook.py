@@ -153,7 +153,7 @@ def open_run(
     for folder in entry.upstream_runs(loaded).values():
         require(folder, loaded.name)
     directory = RunDirectory(
-        loaded.name, entry.name, key, entry.params(loaded, key), entry.inputs(loaded),
+        loaded.name, entry.name, key, entry.params(loaded, key), entry.inputs(loaded, key),
         writing_root(),
     )  # fmt: skip
     directory.open(resume=entry.resume)

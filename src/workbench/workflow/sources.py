@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -20,12 +21,18 @@ PACKAGE_ROOT = Path(workbench.__file__).resolve().parent
 MACHINERY = ("workbench.params", "workbench.runs", "workbench.workflow", "workbench.cli")
 
 
-def notebook_sources(notebook: Path, package_root: Path = PACKAGE_ROOT) -> list[Path]:
-    """Package files that the code cells of a notebook import, transitively; sorted."""
+def notebook_sources(
+    notebook: Path, package_root: Path = PACKAGE_ROOT, modules: Iterable[str] = ()
+) -> list[Path]:
+    """Package files that the code cells of a notebook import, transitively; sorted.
+
+    ``modules`` are further ones that it imports by a name found in its params.
+    """
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     pending = [
-        name for source in code for name in imported_modules(_without_magics(source), PACKAGE)
+        *modules,
+        *(name for source in code for name in imported_modules(_without_magics(source), PACKAGE)),
     ]
     found: set[Path] = set()
     seen: set[str] = set()
