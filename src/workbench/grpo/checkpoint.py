@@ -3,8 +3,10 @@
     checkpoints/step-000040/
         weights.safetensors    the trained tensors
         optimiser.safetensors  AdamW's moments and counts, by tensor name
-        state.json             step, updates, place in metrics.jsonl, identity of the run, and
-                               the SHA-256 of the two files and of itself
+        method.safetensors     arrays of the method's state, if it has one
+        state.json             step, updates, place in metrics.jsonl, identity of the run, the
+                               rest of the method's state, and the SHA-256 of the files and of
+                               itself
 
 Random generators are named by purpose and step, and questions are drawn by step, so neither
 has state to keep.  A checkpoint is written under a hidden name, synced, and renamed.
@@ -21,7 +23,8 @@ import json
 import os
 import shutil
 import warnings
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -30,8 +33,10 @@ from torch import Tensor
 
 from ..errors import WorkbenchError
 from ..runs import file_hash, stable_hash
+from .method_state import load_state, save_state
 
 _WEIGHTS, _OPTIMISER, _STATE = "weights.safetensors", "optimiser.safetensors", "state.json"
+_METHOD = "method.safetensors"
 _SCHEMA = 1
 
 
@@ -39,13 +44,15 @@ _SCHEMA = 1
 class State:
     """``step`` steps are done; ``updates`` optimiser updates; ``logged`` bytes by log file.
 
-    ``identity`` is everything the result depends on, as JSON-able data.
+    ``identity`` is everything the result depends on, as JSON-able data; ``method`` is the
+    JSON-able part of the method's state, empty for a method without.
     """
 
     step: int
     updates: int
     logged: dict[str, int]
     identity: dict
+    method: dict = field(default_factory=dict)
 
 
 def save_checkpoint(
@@ -54,8 +61,12 @@ def save_checkpoint(
     parameters: dict[str, Tensor],
     optimiser: torch.optim.Optimizer,
     keep: int,
+    method: Mapping | None = None,
 ) -> Path:
-    """Write ``folder/step-<n>`` atomically and delete all but the newest ``keep``."""
+    """Write ``folder/step-<n>`` atomically and delete all but the newest ``keep``.
+
+    ``method`` is the method's state (``method_state.state_of``).
+    """
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step-{state.step:06d}"
     part = folder / f".{final.name}.part"
@@ -64,7 +75,9 @@ def save_checkpoint(
     save_file({n: p.detach().cpu().contiguous() for n, p in parameters.items()}, part / _WEIGHTS)
     save_file(_moments(parameters, optimiser), part / _OPTIMISER)
     record = {"schema": _SCHEMA, **asdict(state)}
-    record["files"] = {name: file_hash(part / name) for name in (_WEIGHTS, _OPTIMISER)}
+    if method is not None:
+        record["method"] = save_state(part / _METHOD, method)
+    record["files"] = {path.name: file_hash(path) for path in sorted(part.iterdir())}
     record["sha256"] = stable_hash(record)
     (part / _STATE).write_text(json.dumps(record, indent=1) + "\n")
     for path in (*part.iterdir(), part):
@@ -135,6 +148,11 @@ def load_checkpoint(
         states.setdefault(name, {})[field] = value
     numbered = {i: states[name] for i, name in enumerate(parameters) if name in states}
     optimiser.load_state_dict({**optimiser.state_dict(), "state": numbered})
+
+
+def load_method_state(path: Path, state: State) -> dict | None:
+    """What the method's ``state()`` returned when the checkpoint was written; None without."""
+    return load_state(path / _METHOD, state.method) if state.method else None
 
 
 def _moments(parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

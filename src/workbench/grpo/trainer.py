@@ -22,11 +22,13 @@ from .checkpoint import (
     check_identity,
     find_checkpoint,
     load_checkpoint,
+    load_method_state,
     save_checkpoint,
     weights_hash,
 )
 from .config import GRPOConfig
 from .lora import Policy
+from .method_state import state_hash, state_of
 from .metrics import rollout_metrics, rollout_rows, share_metrics, token_metrics
 from .runlog import RunLog
 from .stream import QuestionStream
@@ -59,7 +61,8 @@ class Trainer:
     model, tokenizer : the base policy, float32; ``model`` is changed in place.
     searcher : retrieval for the rollouts.
     items : training questions, the same list on every worker.
-    method : who is rolled out, rewards and credit.
+    method : who is rolled out, rewards and credit; a method with state (``methods.base``) is
+        built anew for every training run.
     agent : the agent's settings, handed to ``rollout``.
     config, seed : the run's numbers and the name of its random draws.
     folder : ``metrics.jsonl``, ``timings.jsonl``, ``checkpoints/`` and, when complete,
@@ -116,6 +119,8 @@ class Trainer:
             "eval_questions": stable_hash([i.item_id for i in self.eval_items]),
             "workers": self.workers.size,
         }
+        if (state := state_of(method)) is not None:
+            self._identity["method"]["state"] = state_hash(state)
         self.policy = Policy(model, config, seed)
         self.engine = engine(self.policy.model, tokenizer)
         self.updater = Updater(self.policy, config, self.workers, seed)
@@ -268,6 +273,7 @@ class Trainer:
                 self.policy.parameters,
                 self.updater.optimiser,
                 self.config.keep_checkpoints,
+                state_of(self.method),
             )
 
     def _resume(self) -> None:
@@ -279,6 +285,8 @@ class Trainer:
             path, state = found
             check_identity(state, self._identity, path)
             load_checkpoint(path, self.policy.parameters, self.updater.optimiser)
+            if (carried := load_method_state(path, state)) is not None:
+                self.method.restore(carried)
             self.engine.refresh()
             self.step, self.updater.updates, logged = state.step, state.updates, state.logged
         if self.workers.first:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -70,3 +70,20 @@ class Method(Protocol):
 
     def after_update(self, step: int) -> dict[str, float]:
         """Work after an update (recalibrate, distil); returns metrics to log."""
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """The hook of a method that carries something from step to step (an evaluator, statistics).
+
+    The state goes into every checkpoint, so that a killed run resumes to the same bits.  It is
+    a dict by name of NumPy arrays, torch tensors and JSON-able values, and the same on all
+    workers.  Training starts from the state that the method was built with: build one method
+    for each training run.  A method without these two functions has no state.
+    """
+
+    def state(self) -> dict[str, object]:
+        """All that the next step needs beside the policy and the named random draws."""
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Go on from what ``state`` returned; arrays and tensors are equal in every bit."""
