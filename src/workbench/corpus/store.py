@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from ..errors import WorkbenchError
 from .records import Chunk, Extent
 
 SCHEMA_VERSION = "1"
+COLUMNS = ("chunk_id", "page_id", "title", "text", "extents")
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,65 @@ class Corpus:
 def corpus_hash(chunks: list[Chunk]) -> str:
     """Content hash; order counts, because an index refers to rows."""
     digest = hashlib.sha256()
+    _hash_into(digest, chunks)
+    return digest.hexdigest()
+
+
+def _hash_into(digest, chunks: Iterable[Chunk]) -> None:
     for c in chunks:
         extents = [(e.paragraph, e.start, e.end) for e in c.extents]
         digest.update(json.dumps([c.chunk_id, c.page_id, c.title, c.text, extents]).encode())
-    return digest.hexdigest()
+
+
+class ChunkWriter:
+    """Writes a corpus piece by piece, so that it need not fit into memory.
+
+    A context manager: at its end the file, with the hash over everything written, takes its
+    name; after an exception there is none.  That no two chunks have one id is for the caller
+    to see to.  ``rows`` counts the chunks.
+    """
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+        self.rows = 0
+        self._part = self.path.with_name(self.path.name + ".part")
+        self._digest = hashlib.sha256()
+
+    def __enter__(self) -> ChunkWriter:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = pa.string()
+        fields = {name: text for name in COLUMNS[:-1]}
+        fields[COLUMNS[-1]] = pa.list_(pa.list_(pa.int64()))
+        self._schema = pa.schema(fields, metadata={"schema": SCHEMA_VERSION})
+        self._writer = pq.ParquetWriter(self._part, self._schema, compression="zstd")
+        return self
+
+    def write(self, chunks: Sequence[Chunk]) -> None:
+        """Append chunks; each call makes at least one row group."""
+        import pyarrow as pa
+
+        extents = [[[e.paragraph, e.start, e.end] for e in c.extents] for c in chunks]
+        columns = [[getattr(c, name) for c in chunks] for name in COLUMNS[:-1]]
+        self._writer.write_table(pa.table([*columns, extents], schema=self._schema))
+        _hash_into(self._digest, chunks)
+        self.rows += len(chunks)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._writer.add_key_value_metadata({"sha256": self.sha256})
+        self._writer.close()
+        if kind is None:
+            os.replace(self._part, self.path)
+        else:
+            self._part.unlink(missing_ok=True)
+
+    @property
+    def sha256(self) -> str:
+        """The hash over what has been written so far."""
+        return self._digest.hexdigest()
 
 
 def save_corpus(path: Path | str, chunks: list[Chunk]) -> Corpus:
@@ -46,32 +103,29 @@ def save_corpus(path: Path | str, chunks: list[Chunk]) -> Corpus:
     WorkbenchError
         there is no chunk, or two chunks have one id.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if not chunks:
         raise WorkbenchError("a corpus without chunks", where=path, fix="check corpus.fields")
-    corpus = Corpus(list(chunks), corpus_hash(chunks))
-    if len(corpus.by_id) < len(chunks):
-        twice = Counter(c.chunk_id for c in chunks).most_common(1)[0][0]
+    twice, number = Counter(c.chunk_id for c in chunks).most_common(1)[0]
+    if number > 1:
         raise WorkbenchError(
             f"two chunks have the id {twice!r}", where=path, fix="give every chunk its own id"
         )
-    table = pa.table(
-        {
-            "chunk_id": [c.chunk_id for c in chunks],
-            "page_id": [c.page_id for c in chunks],
-            "title": [c.title for c in chunks],
-            "text": [c.text for c in chunks],
-            "extents": [[[e.paragraph, e.start, e.end] for e in c.extents] for c in chunks],
-        }
-    ).replace_schema_metadata({"schema": SCHEMA_VERSION, "sha256": corpus.sha256})
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    pq.write_table(table, part, compression="zstd")
-    os.replace(part, path)
-    return corpus
+    with ChunkWriter(path) as writer:
+        writer.write(chunks)
+    return Corpus(list(chunks), writer.sha256)
+
+
+def read_batches(path: Path | str, rows: int = 10_000) -> Iterator[list[Chunk]]:
+    """The chunks of a file, some at a time and unchecked."""
+    import pyarrow.parquet as pq
+
+    for batch in pq.ParquetFile(path).iter_batches(rows, columns=list(COLUMNS)):
+        yield _chunks(batch)
+
+
+def _chunks(table) -> list[Chunk]:
+    columns = [table[name].to_pylist() for name in COLUMNS]
+    return [Chunk(i, p, t, x, tuple(Extent(*e) for e in es)) for i, p, t, x, es in zip(*columns)]
 
 
 def load_corpus(path: Path | str) -> Corpus:
@@ -91,23 +145,19 @@ def load_corpus(path: Path | str) -> Corpus:
             "no corpus here", where=path, fix="run the notebook 01_corpus_and_index"
         )
     try:
-        table = pq.read_table(path)
+        table, raw = pq.read_table(path), pq.read_metadata(path).metadata
     except (pa.ArrowInvalid, OSError) as error:
         raise WorkbenchError(
             f"not a whole Parquet file: {error}", where=path, fix="delete it and build it again"
         ) from error
-    metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    metadata = {k.decode(): v.decode() for k, v in (raw or {}).items()}
     if metadata.get("schema") != SCHEMA_VERSION:
         raise WorkbenchError(
             f"corpus schema {metadata.get('schema')!r}, this version reads {SCHEMA_VERSION!r}",
             where=path,
             fix="build the corpus again",
         )
-    columns = [table[n].to_pylist() for n in ("chunk_id", "page_id", "title", "text", "extents")]
-    chunks = [
-        Chunk(i, p, t, x, tuple(Extent(*e) for e in es))
-        for i, p, t, x, es in zip(*columns, strict=True)
-    ]
+    chunks = _chunks(table)
     found = corpus_hash(chunks)
     if found != metadata.get("sha256"):
         raise WorkbenchError("the content does not match its recorded hash", where=path)
