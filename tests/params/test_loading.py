@@ -144,16 +144,16 @@ def test_resolved_profile_reads_back(tmp_path):
     assert load_profile(tmp_path / "resolved.yaml") == profile
 
 
-@given(st.integers(1, 1000), st.integers(1, 1000))
-def test_digest_depends_on_its_parts_only(words, chains):
+@given(st.integers(1, 1000), st.integers(2, 1000))
+def test_digest_depends_on_its_parts_only(words, candidates):
     profile = load_profile(
-        "smoke", {"corpus.chunks.words": words, "questions.candidates": chains}
+        "smoke", {"corpus.chunks.words": words, "questions.candidates": candidates}
     )
     base = load_profile("smoke", {"corpus.chunks.words": 30, "questions.candidates": 12})
     assert (profile.digest("corpus") == base.digest("corpus")) == (words == 30)
     assert (profile.digest("corpus.chunks") == base.digest("corpus.chunks")) == (words == 30)
     assert profile.digest("seeds") == base.digest("seeds")
-    assert (profile.digest("questions") == base.digest("questions")) == (chains == 12)
+    assert (profile.digest("questions") == base.digest("questions")) == (candidates == 12)
 
 
 def test_digest_does_not_depend_on_the_order_of_keys(tmp_path):

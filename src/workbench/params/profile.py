@@ -45,8 +45,12 @@ class EvaluationParams(Settings):
 
 
 class VotingParams(Settings):
-    """``rollouts`` sampled and voted per question (N of S2), over ``questions`` test questions."""
+    """``rollouts`` sampled and voted per question (N of S2), over ``questions`` test questions.
 
+    ``conditions`` are the trained policies that vote, beside the base policy (None: all).
+    """
+
+    conditions: tuple[str, ...] | None = None
     rollouts: int = Field(default=8, ge=2)
     questions: int | None = Field(default=None, ge=1)
 
@@ -84,6 +88,8 @@ class Profile(Settings):
         for name in ("stages", "conditions", "seeds"):
             if len(set(getattr(self, name))) < len(getattr(self, name)):
                 raise ValueError(f"{name} names something twice")
+        if odd := sorted(set(self.voting.conditions or ()) - set(self.conditions)):
+            raise ValueError(f"voting.conditions: {odd[0]!r} is not among the profile's conditions")
         return self
 
     def dump(self, dotted: str) -> object:
