@@ -77,3 +77,12 @@ class Engine(Protocol):
         self, sequences: Sequence[Sequence[int]], masks: Sequence[np.ndarray], top_k: int = 0
     ) -> list[Generation]:
         """Teacher-forced log-probs of the tokens where ``masks`` is True, one pass, no grad."""
+
+    def refresh(self, model: object | None = None) -> None:
+        """Run the weights of ``model`` (default: the model it has) as they are now.
+
+        To be called whenever weights have changed or adapters were switched, and before the
+        next ``open`` or ``score``; until then the engine may run the old weights or the new.
+        A session that was opened before is not continued.  ``model`` has the shape of the one
+        that the engine was built with.
+        """
