@@ -12,8 +12,18 @@ from workbench.questions.store import load_items, save_items
 ROOT = Node("v1", "Who?", ("Åse",), (Evidence("p", 2, ((3, 6), (9, 12))),), (), "p.capital")
 END = Node("v2", "Of #1?", ("Oslo", "Christiania"), (Evidence("q", 1, ((0, 4),)),), ("v1",))
 ITEMS = [
-    Item("2:b", "Of whom?", END.answers, "2-hop, chain", (ROOT, END), "test", 4, True, {"k": [1]}),
-    Item("1:a", "Who\u2028said “hi”?", ("Åse",), "1-hop, single", (ROOT,), "train"),
+    Item(
+        "2:b",
+        "Of whom?",
+        END.answers,
+        "2-hop, chain",
+        (ROOT, END),
+        "test",
+        4,
+        True,
+        meta={"k": [1]},
+    ),  # fmt: skip
+    Item("1:a", "Who\u2028said “hi”?", ("Åse",), "1-hop, single", (ROOT,), "train", roots="named"),
     Item("0:free", "No graph?", ("yes",), "1-hop, single", (), "calibration"),
 ]
 
@@ -53,6 +63,13 @@ def test_a_bare_string_is_one_answer(tmp_path):
     assert item.answers == item.nodes[0].answers == ("Oslo",)
 
 
+def test_roots_are_described_where_a_line_does_not_say(tmp_path):
+    save_items(tmp_path / "i", ITEMS)
+    assert [i.roots for i in load_items(tmp_path / "i")] == ["described", "named", "described"]
+    item = load_items(_write(tmp_path / "j", lambda raw: raw.pop("roots")))[1]
+    assert item == replace(ITEMS[1], roots="described")
+
+
 def test_blank_lines_are_skipped_and_keep_the_count(tmp_path):
     path = tmp_path / "items.jsonl"
     good = json.dumps(asdict(ITEMS[0]))
@@ -77,22 +94,28 @@ def _set(*keys_and_value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_set("question", " "), "item 1:a: empty question"),
+        (_set("question", " "), "item 1:a: an empty question"),
         (_set("question", 7), "item 1:a: the question or an answer is not text"),
-        (_set("answers", []), "item 1:a: a question without an answer"),
-        (_set("answers", ["Oslo", " "]), "item 1:a: a question without an answer"),
-        (_set("answers", ""), "item 1:a: a question without an answer"),
+        (_set("answers", []), "item 1:a: no answer"),
+        (_set("answers", ["Oslo", " "]), "item 1:a: an empty answer"),
+        (_set("answers", ""), "item 1:a: an empty answer"),
         (_set("answers", [1914]), "not text -- write years and numbers as strings"),
         (_set("answers", None), "not a question graph"),
-        (_set("split", "dev"), "item 1:a: unknown split 'dev'"),
+        (_set("split", "dev"), r"item 1:a: unknown split \('dev'\) -- one of .*'calibration'"),
+        (_set("roots", "hidden"), r"item 1:a: unknown roots \('hidden'\) -- one of .*'named'"),
+        (_set("item_id", ["1:a"]), "an id that is not text"),
         (_set("colour", "red"), "not a question graph.*colour"),
         (_set("nodes", "v1"), "not a question graph"),
-        (_set("nodes", 0, "question", ""), "item 1:a, node v1: empty question"),
-        (_set("nodes", 0, "answers", []), "item 1:a, node v1: a question without an answer"),
-        (_set("nodes", 0, "evidence", []), "node v1 is not grounded"),
-        (_set("nodes", 0, "evidence", 0, "mentions", []), "node v1 is not grounded"),
-        (_set("nodes", 0, "prerequisites", ["v9"]), "node v1 comes before its prerequisite v9"),
-        (_set("nodes", 0, "prerequisites", ["v1"]), "node v1 comes before its prerequisite v1"),
+        (_set("nodes", 0, "node_id", 1), "item 1:a: an id that is not text"),
+        (_set("nodes", 0, "question", ""), "item 1:a, node v1: an empty question"),
+        (_set("nodes", 0, "answers", []), "item 1:a, node v1: no answer"),
+        (_set("nodes", 0, "evidence", []), "item 1:a, node v1: a node without evidence"),
+        (_set("nodes", 0, "evidence", 0, "mentions", []), "node v1: evidence without a mention"),
+        (_set("nodes", 0, "evidence", 0, "mentions", [3]), "not a question graph"),
+        (_set("nodes", 0, "evidence", 0, "mentions", [[6, 3]]), "a span outside its passage"),
+        (_set("nodes", 0, "evidence", 0, "page_id", ""), "node v1: evidence without a passage"),
+        (_set("nodes", 0, "prerequisites", ["v9"]), r"node v1: a missing prerequisite \(v9\)"),
+        (_set("nodes", 0, "prerequisites", ["v1"]), "item 1:a: a cycle of prerequisites"),
         (lambda raw: raw.pop("question"), "not a question graph.*question"),
         (lambda raw: raw["nodes"][0].pop("evidence"), "not a question graph.*evidence"),
     ],
@@ -104,7 +127,7 @@ def test_a_bad_item_is_named_with_its_line(tmp_path, change, message):
 
 def test_a_cycle_is_named(tmp_path):
     change = _set("nodes", 0, "prerequisites", ["v2"])
-    with pytest.raises(WorkbenchError, match=r":2: item 2:c: node v1 .* v2 \(missing, .*cycle\)"):
+    with pytest.raises(WorkbenchError, match=r":2: item 2:c: a cycle of prerequisites"):
         load_items(_write(tmp_path / "i", change, item=replace(ITEMS[0], item_id="2:c")))
 
 

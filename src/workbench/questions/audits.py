@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..corpus.records import Chunk
 from ..evaluation.answers import inclusion, normalise_answer
 from .categories import CATEGORIES, passages_of
-from .graph import Item, Node
+from .graph import Item, Node, has_cycle
 from .grounding import meets
 
 if TYPE_CHECKING:
@@ -116,15 +116,6 @@ def audit_graphs(items: Sequence[Item], chunks: Iterable[Chunk]) -> GraphAudit:
 def _missing(nodes: Sequence[Node]) -> int:
     known = {node.node_id for node in nodes}
     return sum(name not in known for node in nodes for name in node.prerequisites)
-
-
-def has_cycle(nodes: Sequence[Node]) -> bool:
-    """Whether some node comes before itself; prerequisites that are missing are no edges."""
-    before = {node.node_id: set(node.prerequisites) for node in nodes}
-    waiting = set(before)
-    while free := {name for name in waiting if not before[name] & waiting}:
-        waiting -= free
-    return bool(waiting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,6 @@ _NAME_FIELDS = (
     "Country name - conventional long form",
     "Country name - abbreviation",
 )
-SPLITS = ("train", "calibration", "validation", "test")
 
 
 class QuestionConfig(Settings):

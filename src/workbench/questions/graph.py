@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+SPLITS = ("train", "calibration", "validation", "test")
+Roots = Literal["described", "named"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,19 @@ class Item:
     split: str
     exposures: int = 0
     closed_book: bool | None = None
-    roots: Literal["described", "named"] = "described"
+    roots: Roots = "described"
     meta: dict = field(default_factory=dict)
 
     @property
     def hops(self) -> int:
         """Number of nodes in the graph."""
         return len(self.nodes)
+
+
+def has_cycle(nodes: Sequence[Node]) -> bool:
+    """Whether some node comes before itself; prerequisites that are missing are no edges."""
+    before = {node.node_id: set(node.prerequisites) for node in nodes}
+    waiting = set(before)
+    while free := {name for name in waiting if not before[name] & waiting}:
+        waiting -= free
+    return bool(waiting)

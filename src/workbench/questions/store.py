@@ -9,9 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import WorkbenchError
-from .graph import Evidence, Item, Node
-
-SPLITS = ("train", "calibration", "validation", "test")
+from .checks import check_item
+from .graph import SPLITS, Evidence, Item, Node
 
 
 def save_items(path: Path | str, items: Iterable[Item]) -> None:
@@ -44,7 +43,8 @@ def load_items(path: Path | str, split: str | None = None) -> list[Item]:
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                item = _parse(line, f"{path}:{number}")
+                item = parse_item(line, f"{path}:{number}")
+                check_item(item, f"{path}:{number}")
                 if (before := first.setdefault(item.item_id, number)) != number:
                     raise WorkbenchError(
                         f"item {item.item_id} is on line {before} already",
@@ -60,7 +60,8 @@ def _answers(raw: object) -> tuple[str, ...]:
     return (raw,) if isinstance(raw, str) else tuple(raw)
 
 
-def _parse(line: bytes, where: str) -> Item:
+def parse_item(line: bytes, where: str) -> Item:
+    """The item of one line, not checked further; raises `WorkbenchError` if there is none."""
     try:
         raw = json.loads(line)
         nodes = tuple(
@@ -77,56 +78,10 @@ def _parse(line: bytes, where: str) -> Item:
             )
             for n in raw.pop("nodes")
         )
-        item = Item(nodes=nodes, answers=_answers(raw.pop("answers")), **raw)
+        return Item(nodes=nodes, answers=_answers(raw.pop("answers")), **raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WorkbenchError(
             f"not a question graph: {error!r}", where=where, fix="mend or delete the line"
         ) from error
     check_item(item, where)
     return item
-
-
-def check_item(item: Item, where: str) -> None:
-    """Raise unless the item can be asked, scored and its graph is grounded and acyclic."""
-    _check_asked(item.item_id, item.question, item.answers, where)
-    if item.split not in SPLITS:
-        raise WorkbenchError(
-            f"item {item.item_id}: unknown split {item.split!r}",
-            where=where,
-            fix=f"one of {SPLITS}",
-        )
-    seen: set[str] = set()
-    for node in item.nodes:
-        _check_asked(f"{item.item_id}, node {node.node_id}", node.question, node.answers, where)
-        if missing := [p for p in node.prerequisites if p not in seen]:
-            raise WorkbenchError(
-                f"item {item.item_id}: node {node.node_id} comes before its prerequisite "
-                f"{missing[0]} (missing, or the graph has a cycle)",
-                where=where,
-            )
-        if not node.evidence or not all(e.mentions for e in node.evidence):
-            raise WorkbenchError(
-                f"item {item.item_id}: node {node.node_id} is not grounded",
-                where=where,
-                fix="name a passage and where in it the answer is mentioned",
-            )
-        seen.add(node.node_id)
-
-
-def _check_asked(name: str, question: object, answers: tuple[object, ...], where: str) -> None:
-    if not isinstance(question, str) or not all(isinstance(a, str) for a in answers):
-        raise WorkbenchError(
-            f"item {name}: the question or an answer is not text",
-            where=where,
-            fix="write years and numbers as strings",
-        )
-    if not question.strip():
-        raise WorkbenchError(
-            f"item {name}: empty question", where=where, fix="write one or remove the item"
-        )
-    if not answers or not all(a.strip() for a in answers):
-        raise WorkbenchError(
-            f"item {name}: a question without an answer",
-            where=where,
-            fix="give at least one non-empty answer or remove the item",
-        )
