@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from workbench.errors import WorkbenchError
 from workbench.inference.classical import t_interval
 from workbench.reporting.style import display
-from workbench.reporting.training import diagnostics, diagnostics_overview
+from workbench.reporting.training import CREDIT, diagnostics, diagnostics_overview
 
 ENTROPY, VARIANCE, GROUPS = "entropy (nats per token)", "variance inside groups", "share of groups"
 
@@ -97,3 +97,8 @@ def test_an_overview_has_a_row_per_condition_and_two_points_in_each():
     assert (np.abs(rows - np.arange(14)) < 0.5).all(), "each in the row of its condition"
     ends = [s[:, 0] for s in axes[1].containers[0].lines[2][0].get_segments()]
     assert min(e.min() for e in ends) >= 0.0
+    plain = history(3)
+    credit = history(3, tied_credit=0.2, local_disabled=0.0)
+    figure = diagnostics_overview({"oo": plain, "cov_local": credit}, CREDIT)
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["Cov-local"]
+    assert len(figure.axes) == 2

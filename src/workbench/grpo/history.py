@@ -14,8 +14,12 @@ from ..inference.paired import INTERVAL_COLUMNS, interval_row
 from .runlog import read_log
 
 _SHARES = frozenset(
-    {"zero_variance_groups", "phantom_groups", "direct", "valid", "truncated", "em", "f1"}
-)
+    {
+        "zero_variance_groups", "phantom_groups", "direct", "valid", "truncated", "em", "f1",
+        "tied_outcome_groups", "tied_credit", "rank_reversals", "sign_reversals",
+        "query_sign_reversals", "credited_searches",
+    }
+)  # fmt: skip
 _NOT_NEGATIVE = frozenset(
     {
         "reward_sd", "reward_variance", "outcome_variance", "entropy", "kl", "searches",
@@ -31,7 +35,7 @@ def possible_values(metric: str) -> tuple[float, float]:
     a method makes them.
     """
     name = metric.removeprefix("eval_")
-    if name in _SHARES or name.startswith(("clip_", "share_")):
+    if name in _SHARES or name.startswith(("clip_", "local_disabled")):
         return 0.0, 1.0
     return (0.0 if name in _NOT_NEGATIVE else -np.inf), np.inf
 

@@ -27,6 +27,13 @@ NAMES = {
     "deepconf": "DeepConf",
     "oracle": "oracle",
 }
+_SIGNALS = {"cov": "Cov", "cov_dep": "Cov-Dep", "am": "AM"}
+_ARMS = ("scalar", "local", "permute", "no_flat", "flat_only")
+NAMES |= {
+    f"{signal}_{arm}": f"{name}-{arm.replace('_', '-')}"
+    for signal, name in _SIGNALS.items()
+    for arm in _ARMS
+}
 MARKERS = "sD^vPX*hp"  # nine, so that they and ten colours repeat together only at ninety
 _SETTINGS = {
     "font.family": "DejaVu Sans",

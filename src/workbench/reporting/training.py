@@ -25,6 +25,9 @@ PANELS: Panels = {
     "KL to the base policy": {"kl": "KL"},
     "searches per rollout": {"searches": "searches"},
     "answered without search": {"direct": "direct"},
+    "groups of equal outcome": {"tied_outcome_groups": "groups", "tied_credit": "their credit"},
+    "outcome order overturned": {"rank_reversals": "pairs", "sign_reversals": "signs"},
+    "local credit": {"credited_searches": "searches with", "local_disabled": "rollouts without"},
 }
 # What the overview of many conditions shows, with the names of its columns.
 OVERVIEW = {
@@ -34,6 +37,14 @@ OVERVIEW = {
     "kl": "KL to the\nbase policy",
     "searches": "searches\nper rollout",
     "direct": "answered\nwithout search",
+}
+# The same for methods that give credit beside the outcome.
+CREDIT = {
+    "tied_outcome_groups": "groups of\nequal outcome",
+    "tied_credit": "credit that\nlies in them",
+    "rank_reversals": "outcome order\noverturned",
+    "credited_searches": "searches with\nlocal credit",
+    "local_disabled": "rollouts\nwithout it",
 }
 _COLUMNS = 3
 
@@ -91,8 +102,9 @@ def diagnostics_overview(
     Parameters
     ----------
     histories : ``grpo.history.training_history`` by condition.
-    metrics : logged metrics with the names of their columns; one that no condition logged is
-        left out.
+    metrics : logged metrics with the names of their columns, at most six to be legible
+        (``OVERVIEW``, ``CREDIT``); one that no condition logged is left out, and so is a
+        condition that logged none.
     share : of the steps, averaged at each end.
 
     Hollow are the first steps, filled the last, bars 95 % t intervals over seeds, cut at the
@@ -115,7 +127,8 @@ def diagnostics_overview(
     note = "means over seeds"
     if table["seeds"].max() > 1:
         note += "; bars: 95 % t intervals over seeds, cut at 0 and, of shares, at 1"
-    return condition_rows(list(histories), panels, marks, note, names)
+    shown = [name for name in histories if (table["condition"] == name).any()]
+    return condition_rows(shown, panels, marks, note, names)
 
 
 def _lines(trained: pd.DataFrame, metrics: Mapping[str, str]) -> dict[str, str]:
