@@ -173,6 +173,24 @@ def _renumber(node: Node, offset: int) -> Node:
     )  # fmt: skip
 
 
+def fill(partial: Partial, words: Mapping[str, str]) -> Partial:
+    """The graph with stand-ins for its roots replaced, in its question and those of its nodes.
+
+    A source whose descriptions are costly composes with stand-ins and describes the roots of
+    the graphs that it keeps.
+    """
+
+    def filled(text: str) -> str:
+        for stand_in, description in words.items():
+            text = text.replace(stand_in, description)
+        return text
+
+    nodes = tuple(replace(node, question=filled(node.question)) for node in partial.nodes)
+    return replace(
+        partial, nodes=nodes, phrase=filled(partial.phrase), question=filled(partial.question)
+    )
+
+
 def shortcut(partial: Partial, knowledge: Knowledge) -> bool:
     """Whether the answer can be had without the whole graph.
 

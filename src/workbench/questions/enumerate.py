@@ -52,6 +52,9 @@ def draw_graphs(
     refuse: Callable[[Partial], str | None],
     fan: int = 4,
     answer_share: float = 1.0,
+    spare: int = SPARE,
+    holders: int | None = None,
+    tell: Callable[[str, str], None] = lambda reason, graph_id: None,
 ) -> Drawn:
     """Sample graphs of every category.
 
@@ -62,8 +65,12 @@ def draw_graphs(
     refuse : a reason to exclude a graph (missing grounding, an answer in the question), or None.
     fan : starts and continuations of one entity that enter longer graphs.
     answer_share : at most this share of a limited category and split has one answer.
+    spare : candidates held for each place of a limited category.
+    holders : subjects of one object that are joined with each other (None: all).
+    tell : is told the reason and the id of every graph that is excluded (not of those over
+        a limit).
     """
-    grower = _Grower(knowledge, split_of, fan, Drawn({}))
+    grower = _Grower(knowledge, split_of, fan, holders, Drawn({}))
     drawn = grower.drawn
     heaps: dict[tuple[str, str], list] = defaultdict(list)
     for partial in grower.candidates(starts):
@@ -73,11 +80,12 @@ def draw_graphs(
             reason = "no category"
         if reason is not None:
             drawn.leave_out(reason, partial.graph_id)
+            tell(reason, partial.graph_id)
             continue
         split = split_of(partial.statements[0])
         most, heap = limit(category, split), heaps[category, split]
         heapq.heappush(heap, (-seed_of("graph", partial.graph_id), partial.graph_id, partial))
-        if most is not None and len(heap) > SPARE * most:
+        if most is not None and len(heap) > spare * most:
             heapq.heappop(heap)
             drawn.excluded["over the limit of its category"] += 1
     for (category, split), heap in heaps.items():
@@ -105,6 +113,7 @@ class _Grower:
     knowledge: Knowledge
     split_of: Callable[[Statement], str]
     fan: int
+    holders: int | None
     drawn: Drawn
 
     def candidates(self, starts: Starts) -> Iterator[Partial]:
@@ -127,7 +136,7 @@ class _Grower:
         yield from self._joined(ends, twice)
 
     def _joined(self, ends, twice) -> Iterator[Partial]:
-        for first, other, a, b in shared_pairs(self.knowledge):
+        for first, other, a, b in shared_pairs(self.knowledge, self.holders):
             left, right = _pick(ends.get(a, ()), b), _pick(ends.get(b, ()), a)
             if left is None or right is None:
                 continue
@@ -185,18 +194,24 @@ def _pick(partials: Sequence[Partial], key: str) -> Partial | None:
     return min(partials, key=lambda p: seed_of("pick", p.graph_id, key))
 
 
-def shared_pairs(knowledge: Knowledge) -> Iterator[tuple[Statement, Statement, str, str]]:
+def shared_pairs(
+    knowledge: Knowledge, holders: int | None = None
+) -> Iterator[tuple[Statement, Statement, str, str]]:
     """Two subjects that share exactly one of their several objects (S3's conjunction rule).
 
-    Neither subject alone determines the answer: both have at least two objects.
+    Neither subject alone determines the answer: both have at least two objects.  With
+    ``holders`` only so many subjects of an object, the first by hash, are paired.
     """
     for relation, obj in knowledge.shared_objects():
         if not knowledge.properties[relation].shared:
             continue
-        for a, b in combinations(sorted(knowledge.holders(relation, obj)), 2):
-            own, other = knowledge.objects(a, relation), knowledge.objects(b, relation)
-            if len(own) > 1 and len(other) > 1 and len(own.keys() & other.keys()) == 1:
-                yield own[obj], other[obj], a, b
+        found = knowledge.holders(relation, obj)
+        several = [s for s in found if len(knowledge.known(s, relation)) > 1]
+        if holders is not None:
+            several = heapq.nsmallest(holders, several, key=lambda s: seed_of("holder", s, obj))
+        for a, b in combinations(sorted(several), 2):
+            if len(knowledge.known(a, relation) & knowledge.known(b, relation)) == 1:
+                yield found[a], found[b], a, b
 
 
 def twin_descriptions(knowledge: Knowledge, most: int) -> Iterator[tuple[Statement, Statement]]:

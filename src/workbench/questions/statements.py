@@ -8,7 +8,7 @@ graphs are composed from statements and properties alone.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from ..errors import WorkbenchError
@@ -70,6 +70,10 @@ class Knowledge:
     properties : the wording of every relation that occurs.
     max_objects : a property is *functional* when its subjects have at most this many objects
         on average (S3 App. B: 1.5).
+    facts : (subject, property, object) that a knowledge base holds beyond the statements; they
+        count where it matters how many objects there are, and as shortcuts.
+    mean_objects : objects per subject over the whole knowledge base, by property; without it
+        the statements are counted.
 
     Raises
     ------
@@ -84,6 +88,8 @@ class Knowledge:
         statements: Iterable[Statement],
         properties: Mapping[str, Property],
         max_objects: float = 1.5,
+        facts: Iterable[tuple[str, str, str]] = (),
+        mean_objects: Mapping[str, float] | None = None,
     ) -> None:
         self.properties = dict(properties)
         self.statements: dict[str, Statement] = {}
@@ -106,11 +112,21 @@ class Knowledge:
                 statement.subject, statement
             )
             self._linked[statement.subject].add(statement.object)
-        pairs: dict[str, list[int]] = defaultdict(list)
-        for relations in self._objects.values():
-            for relation, objects in relations.items():
-                pairs[relation].append(len(objects))
-        self._functional = {r for r, n in pairs.items() if sum(n) <= max_objects * len(n)}
+        self._beyond: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for subject, relation, obj in facts:
+            self._linked[subject].add(obj)
+            if obj not in self.objects(subject, relation):
+                self._beyond[subject, relation].add(obj)
+        if mean_objects is None:
+            mean_objects = self._mean_objects()
+        self._functional = {r for r, mean in mean_objects.items() if mean <= max_objects}
+
+    def _mean_objects(self) -> dict[str, float]:
+        counts: dict[str, list[int]] = defaultdict(list)
+        for subject, relations in self._objects.items():
+            for relation in relations:
+                counts[relation].append(len(self.known(subject, relation)))
+        return {relation: sum(n) / len(n) for relation, n in counts.items()}
 
     def subjects(self) -> list[str]:
         """Every entity that has a statement, in order of id."""
@@ -124,6 +140,12 @@ class Knowledge:
         """Object id -> the statement that gives it."""
         return self._objects.get(subject, {}).get(relation, {})
 
+    def known(self, subject: str, relation: str) -> Set[str]:
+        """All objects of a subject, also those that no passage grounds."""
+        own = self.objects(subject, relation).keys()
+        beyond = self._beyond.get((subject, relation))
+        return own | beyond if beyond else own
+
     def holders(self, relation: str, obj: str) -> dict[str, Statement]:
         """Subject id -> its statement, for all subjects of one object."""
         return self._subjects.get((relation, obj), {})
@@ -136,6 +158,8 @@ class Knowledge:
         """The one statement of a functional property, or None (S3: exactly one object)."""
         found = self.objects(subject, relation)
         if relation not in self._functional or len(found) != 1:
+            return None
+        if (subject, relation) in self._beyond:
             return None
         return next(iter(found.values()))
 
