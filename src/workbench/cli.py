@@ -134,16 +134,41 @@ def params_show(
 
 
 @params_app.command("check")
-def params_check() -> None:
-    """Validate every profile and the conditions that it names."""
-    from .methods.registry import load_condition
-    from .params import load_profile, profile_names
+def params_check(
+    profiles: Annotated[
+        list[str] | None, typer.Argument(help="Profile names or files; default all.")
+    ] = None,
+    overrides: SetOption = [],  # noqa: B006
+) -> None:
+    """Validate profiles with the stages and conditions that they name, telling every fault.
 
-    for name in profile_names():
-        profile = load_profile(name)
-        for condition in profile.conditions:
-            load_condition(condition)
-        typer.echo(f"{name}: {len(profile.conditions)} conditions, {len(profile.seeds)} seeds")
+    Without names: all profiles, and all conditions whether a profile names them or not.
+    """
+    from .errors import WorkbenchError
+    from .methods.registry import condition_names, load_condition
+    from .params import load_profile, profile_names
+    from .workflow.stages import check_profile
+
+    faults = 0
+    for name in profiles or profile_names():
+        try:
+            profile = load_profile(name, overrides)
+            check_profile(profile)
+        except WorkbenchError as error:
+            faults += 1
+            typer.echo(f"error: {error}", err=True)
+        else:
+            sizes = f"{len(profile.conditions)} conditions, {len(profile.seeds)} seeds"
+            typer.echo(f"profile {name}: {sizes}")
+    for name in [] if profiles else condition_names():
+        try:
+            condition = load_condition(name)
+        except WorkbenchError as error:
+            faults += 1
+            typer.echo(f"error: {error}", err=True)
+        else:
+            typer.echo(f"condition {name}: {condition.label}, method {condition.method}")
+    raise typer.Exit(1 if faults else 0)
 
 
 def main() -> None:

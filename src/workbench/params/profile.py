@@ -89,7 +89,10 @@ class Profile(Settings):
             if len(set(getattr(self, name))) < len(getattr(self, name)):
                 raise ValueError(f"{name} names something twice")
         if odd := sorted(set(self.voting.conditions or ()) - set(self.conditions)):
-            raise ValueError(f"voting.conditions: {odd[0]!r} is not among the profile's conditions")
+            raise ValueError(
+                f"voting.conditions: {odd[0]!r} is not among the profile's conditions "
+                "-- set both, e.g. conditions=[oo] and voting.conditions=[oo]"
+            )
         return self
 
     def dump(self, dotted: str) -> object:

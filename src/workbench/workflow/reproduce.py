@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from ..errors import WorkbenchError
 from ..params import Profile, load_profile
 from ..runs import MANIFEST, changed_inputs, project_root, runs_root, shown
-from .stages import stage
+from .stages import check_profile, stage
 
 
 def reproduce(
@@ -37,10 +37,11 @@ def reproduce(
     Raises
     ------
     WorkbenchError
-        faults in the profile or the overrides, an unknown stage, or another ``reproduce`` of
-        the same profile that is still running.
+        faults in the profile or the overrides, an unknown stage or condition, or another
+        ``reproduce`` of the same profile that is still running.
     """
     profile = load_profile(profile_name, overrides)
+    check_profile(profile)
     targets = [
         f"runs/{profile.name}/{name}/{key}/{MANIFEST}"
         for name in stages

@@ -213,3 +213,20 @@ def stage(name: str) -> Stage:
     raise WorkbenchError(f"no stage {name!r}", where="workflow/stages.py", fix=f"one of {known}")
 
 
+def check_profile(profile) -> None:
+    """Refuse a profile that names a stage or a condition that does not exist or is at fault.
+
+    Raises
+    ------
+    WorkbenchError
+        naming the profile's key, and in a condition at fault its file, line and field.
+    """
+    for key, load in (("stages", stage), ("conditions", load_condition)):
+        for name in getattr(profile, key):
+            try:
+                load(name)
+            except WorkbenchError as error:
+                found = f"{error.where}: {error.what}" if error.where else error.what
+                raise WorkbenchError(
+                    found, where=f"profile {profile.name}: {key}", fix=error.fix
+                ) from None
