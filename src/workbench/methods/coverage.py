@@ -147,7 +147,9 @@ class _Graph:
             )
         self.nodes, self.item_id = item.nodes, item.item_id
         self._chunks, self._whole = chunks, whole_mention
-        self._required = required_passages(item.nodes)
+        self._of_page: dict[str, list[tuple[int, Evidence]]] = {}
+        for number, evidence in enumerate(required_passages(item.nodes)):
+            self._of_page.setdefault(evidence.page_id, []).append((number, evidence))
         self._met: dict[str, frozenset[int]] = {}
         self._states: dict[frozenset[int], State] = {}
 
@@ -162,9 +164,8 @@ class _Graph:
                     where=f"item {self.item_id}",
                     fix="hand over the corpus that the searcher used",
                 )
-            found = frozenset(
-                i for i, e in enumerate(self._required) if meets(chunk, e, self._whole)
-            )
+            required = self._of_page.get(chunk.page_id, ())
+            found = frozenset(i for i, e in required if meets(chunk, e, self._whole))
             self._met[chunk_id] = found
         return found
 
