@@ -51,11 +51,9 @@ def category_of(nodes: Sequence[Node]) -> str | None:
     unit = units_of(nodes)
     units = sorted(set(unit.values()))
     before: dict[int, set[int]] = {u: set() for u in units}
-    needs: dict[int, set[tuple[str, int]]] = {u: set() for u in units}
     conjunctive: set[int] = set()
     for node in nodes:
         own = unit[node.node_id]
-        needs[own] |= passages_of(node)
         before[own] |= {unit[p] for p in node.prerequisites} - {own}
         if len(passages_of(node)) == 2:
             conjunctive.add(own)
