@@ -42,7 +42,9 @@ class DemonstrationConfig(Settings):
     """Shares of the mixture and of the swaps; see the module's docstring.
 
     ``lookups_early`` is the share of lookups in the first ``early_share`` of the steps,
-    ``lookups_late`` afterwards, ``copies_early`` the share of copies among the early ones.
+    ``lookups_late`` afterwards, ``copies_early`` the share of copies among the early ones;
+    early on no question has more than two hops, and ``named_early`` stands for ``named``:
+    with long questions from the start, reading did not begin in 700 steps.
     ``direct_known`` applies to facts shown four times or more.  ``hops`` are the shares of
     questions by number of nodes, ``named`` that of named roots among the one-hop ones;
     ``stop_early`` answers a longer question after too few searches, without loss on the
@@ -51,6 +53,7 @@ class DemonstrationConfig(Settings):
 
     hops: tuple[float, ...] = (0.48, 0.28, 0.14, 0.10)
     named: float = Field(default=0.75, ge=0, le=1)
+    named_early: float = Field(default=0.95, ge=0, le=1)
     direct_known: float = Field(default=0.35, ge=0, le=1)
     direct_unknown: float = Field(default=0.22, ge=0, le=1)
     direct_chain: float = Field(default=0.12, ge=0, le=1)
@@ -180,8 +183,10 @@ class Demonstrator:
         c = self.config
         if rng.random() < (c.lookups_early if early else c.lookups_late):
             return self.lookups(rng, copy=early and rng.random() < c.copies_early)
-        hops = int(np.searchsorted(np.cumsum(c.hops), rng.random() * sum(c.hops), side="right"))
-        if hops == 0 and (rng.random() < c.named or not self.longer[0]):
+        shares = np.cumsum(c.hops[:2] if early else c.hops)
+        hops = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
+        named = c.named_early if early else c.named
+        if hops == 0 and (rng.random() < named or not self.longer[0]):
             item = self.reading[rng.integers(len(self.reading))]
             direct = c.direct_known if item.exposures >= 4 else c.direct_unknown
         else:
