@@ -194,9 +194,9 @@ def usable(
         reason = refusal(statement, properties)
         if reason is None and statement.statement_id in seen:
             reason = "two statements have one id"
-        seen.add(statement.statement_id)
         if reason is None:
             kept.append(statement)
+            seen.add(statement.statement_id)
         else:
             refused[reason].append(statement.statement_id)
     return kept, dict(refused)
