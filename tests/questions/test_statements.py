@@ -53,8 +53,7 @@ class TestLookUp:
 
     def test_asking_does_not_make_entities(self):
         world = know(("a", "p", "x"))
-        (
-            for nothing in (world.objects("z", "p"), world.relations("y"), world.holders("p", "z")):
+        for nothing in (world.objects("z", "p"), world.relations("y"), world.holders("p", "z")):
             assert not nothing
         assert not world.linked("z", "")
         assert world.subjects() == ["a"] and world.shared_objects() == []
