@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from .questions.sources.command import app as questions_app
+
 app = typer.Typer(
     help="A workbench for reinforcement learning of search agents.",
     no_args_is_help=True,
@@ -20,6 +22,7 @@ params_app = typer.Typer(help="Profiles and conditions.", no_args_is_help=True)
 corpus_app = typer.Typer(help="The corpus of a finished run.", no_args_is_help=True)
 app.add_typer(params_app, name="params")
 app.add_typer(corpus_app, name="corpus")
+app.add_typer(questions_app, name="questions")
 
 ProfileOption = Annotated[
     str, typer.Option("--profile", "-p", help="A name under params/profiles, or a YAML file.")

@@ -58,7 +58,7 @@ def test_extras():
 
 
 def test_every_import_of_the_package_is_a_declared_dependency():
-    declared = {canonicalize_name(r.name) for r in MAIN + EXTRAS["gpu"]}
+    declared = {canonicalize_name(r.name) for r in MAIN + EXTRAS["gpu"] + EXTRAS["endpoint"]}
     owners = importlib.metadata.packages_distributions()
     for path in (ROOT / "src").rglob("*.py"):
         for name in imported(path):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ..config import Settings
 from ..errors import WorkbenchError
+from ..runs import project_root
 from .chunking import ChunkConfig, chunk_pages
 from .embedded import load_pages, select_fields
 from .records import Chunk, Page
+from .store import load_corpus
 from .wiki18 import Wiki18Reader
 
 EMBEDDED = "embedded"
@@ -17,8 +17,8 @@ EMBEDDED = "embedded"
 class CorpusConfig(Settings):
     """Which pages, which of their fields, and how they are cut.
 
-    ``source`` is "embedded" or the path of a wiki-18 ``.jsonl`` file, whose passages are taken
-    as they are; ``fields`` keeps only these fields of the embedded pages (all when empty).
+    ``source`` is "embedded", the path of a ``.parquet`` file of chunks, or that of a wiki-18
+    ``.jsonl`` file (relative to the checkout); the chunks of a file are taken as they are.  ``fields`` keeps only these fields of the embedded pages (all when empty).
     """
 
     source: str = EMBEDDED
@@ -38,7 +38,7 @@ def read_pages(config: CorpusConfig) -> list[Page]:
         raise WorkbenchError(
             "this corpus is a file of passages and has no pages to read relations from",
             where=f"corpus.source: {config.source}",
-            fix="take questions from a question set, or use the embedded corpus",
+            fix="name a file of questions in questions.source, or use the embedded corpus",
         )
     pages = load_pages()
     return select_fields(pages, config.fields) if config.fields else pages
@@ -48,4 +48,7 @@ def read_chunks(config: CorpusConfig) -> list[Chunk]:
     """The chunks to retrieve from, in corpus order."""
     if config.source == EMBEDDED:
         return chunk_pages(read_pages(config), config.chunks)
-    return list(Wiki18Reader(Path(config.source)))
+    path = project_root() / config.source
+    if path.suffix == ".parquet":
+        return load_corpus(path).chunks
+    return list(Wiki18Reader(path))

@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 from ..config import Settings
 from ..corpus.embedded import field_of
 from ..corpus.records import Page
+from ..corpus.source import EMBEDDED
 from ..evaluation.answers import inclusion, normalise_answer
 from ..seeding import seed_of
 from .categories import CATEGORIES, CHAIN
@@ -39,9 +40,10 @@ _NAME_FIELDS = (
 
 
 class QuestionConfig(Settings):
-    """How questions are made from the embedded corpus.
+    """Where questions come from, and how they are made from the embedded corpus.
 
-    ``split_shares`` are shares of pages (the rest trains); ``limits`` bound the questions of a
+    ``source`` is "embedded" or the path of a file of items (relative to the checkout), which are
+    taken as they are; the other settings then have no use.  ``split_shares`` are shares of pages (the rest trains); ``limits`` bound the questions of a
     category over all splits (other categories keep all), drawn by hash, of which at most
     ``answer_share`` have one answer; a conjunctive description uses objects of at most
     ``candidates`` subjects each, so that one search can show most of them.  A share
@@ -50,6 +52,7 @@ class QuestionConfig(Settings):
     each.
     """
 
+    source: str = EMBEDDED
     seed: int = 0
     split_shares: dict[str, float] = {"test": 0.36, "validation": 0.08, "calibration": 0.10}
     limits: dict[str, int] = {name: 2400 if name == CHAIN else 900 for name in CATEGORIES[1:]}

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import WorkbenchError
-from .checks import check_item
+from .checks import check_item, usable_items
 from .graph import SPLITS, Evidence, Item, Node
 
 
@@ -54,6 +54,32 @@ def load_items(path: Path | str, split: str | None = None) -> list[Item]:
                 if split is None or item.split == split:
                     items.append(item)
     return items
+
+
+def load_usable(path: Path | str) -> tuple[list[Item], dict[str, list[str]]]:
+    """The items of a file that have no fault, and the ids of the others by reason.
+
+    A line that is no item at all is named by its number.
+
+    Raises
+    ------
+    WorkbenchError
+        there is no such file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise WorkbenchError("no such file", where=path, fix="give the path of an item file")
+    items: list[Item] = []
+    broken: list[str] = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    items.append(parse_item(line, f"{path}:{number}"))
+                except WorkbenchError:
+                    broken.append(f"line {number}")
+    kept, refused = usable_items(items)
+    return kept, {**refused, "not a question graph": broken} if broken else refused
 
 
 def _answers(raw: object) -> tuple[str, ...]:
