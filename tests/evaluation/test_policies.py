@@ -141,3 +141,17 @@ def test_ask_keeps_predictions_and_scores_each_methods_reward(
     kept = load_trajectories(tmp_path / "oo-seed0-sampled.parquet")
     assert [t.item_id for t in kept] == ["q1", "q1", "q2", "q2"]
     assert np.isin(Segment.ANSWER, kept[0].segments)
+
+
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors"])
+@pytest.mark.parametrize("how", ["cut", "gone"])
+def test_weights_that_cannot_be_read_are_named(trained, name, how):
+    folder, _ = trained[TWO]
+    path = folder / name
+    content = path.read_bytes()
+    path.unlink() if how == "gone" else path.write_bytes(content[: len(content) // 2])
+    bank = {policy: where for policy, (where, _) in trained.items()}
+    with pytest.raises(WorkbenchError, match="oo/seed-1/final: no trained weights") as caught:
+        with PolicyBank(tiny_model(), Tokenizer(), bank).using(TWO):
+            pass
+    assert caught.value.fix == "delete the training run and train again"

@@ -58,3 +58,28 @@ def test_a_run_that_was_never_measured_says_so(run):
     history = training_history(run, [0]).drop(columns="eval_em")
     with pytest.raises(WorkbenchError, match="grpo.eval_every"):
         series({"oo": history}, questions=8)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "say"),
+    [
+        ("metrics.jsonl", lambda lines: [*lines[:-1], lines[-1][:9]], "metrics.jsonl:21: not JSON"),
+        ("timings.jsonl", lambda lines: ["[1]", *lines[1:]], "timings.jsonl:1: .* no step"),
+        (
+            "metrics.jsonl",
+            lambda lines: [*lines, lines[3]],
+            "metrics.jsonl:22: step 3 after step 20",
+        ),
+        ("metrics.jsonl", lambda lines: lines[:-2], "19 lines and timings.jsonl 21"),
+        ("timings.jsonl", lambda lines: [], "the run log is empty"),
+        ("metrics.jsonl", None, "metrics.jsonl: no run log here"),
+    ],
+)
+def test_a_damaged_log_is_told_by_file_and_line(run, name, damage, say):
+    path = seed_folder(run, 0) / name
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_text("\n".join(damage(path.read_text().splitlines())))
+    with pytest.raises(WorkbenchError, match=say):
+        training_history(run, [0, 1])

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 from workbench.runs import NOTEBOOK, changed_inputs, file_hash
@@ -40,6 +41,19 @@ def test_publish_copies_complete_and_unchanged_outputs(copied):
     for stage, say in (("first", "nothing of the stage"), ("third", "is not what the run wrote")):
         done = copied.run("publish", stage, "--profile", "three", check=False)
         assert done.returncode == 1 and say in done.stderr
+
+
+def test_an_upstream_output_that_was_damaged_is_refused(copied):
+    path = copied.folder("second/blue") / "out.txt"
+    path.write_text(path.read_text()[:-1])
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench.workflow.execute", "three", "third", "main"],
+        cwd=copied.root, env=copied.environment, text=True, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stderr == (
+        "error: runs/three/second/blue: out.txt: not what the run wrote -- delete this folder, "
+        "then make reproduce PROFILE=three\n"
+    )
 
 
 def test_report_holds_the_figures(copied):

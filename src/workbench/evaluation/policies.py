@@ -65,6 +65,10 @@ class PolicyBank:
     model, tokenizer : the base policy; adapters are added to ``model``.
     trained : folder by name, with a LoRA adapter (peft) or a whole model.
     engine : further arguments of ``TransformersEngine``.
+
+    Raises
+    ------
+    WorkbenchError : weights that are missing, damaged or of another shape.
     """
 
     def __init__(self, model, tokenizer, trained: Mapping[PolicyName, Path], **engine):
@@ -104,19 +108,38 @@ class PolicyBank:
             yield self._engine
 
     def _add(self, name: PolicyName, folder: Path) -> None:
-        if self._peft is None:
-            from peft import PeftModel
+        with _readable(folder):
+            if self._peft is None:
+                from peft import PeftModel
 
-            self._peft = PeftModel.from_pretrained(self._base, folder, adapter_name=str(name))
-        else:
-            self._peft.load_adapter(folder, adapter_name=str(name))
+                adapter = {"adapter_name": str(name)}
+                self._peft = PeftModel.from_pretrained(self._base, str(folder), **adapter)
+            else:
+                self._peft.load_adapter(str(folder), adapter_name=str(name))
         self._peft.eval()
 
     def _whole(self, name: PolicyName):
         from transformers import AutoModelForCausalLM
 
-        model = AutoModelForCausalLM.from_pretrained(self._folders[name], dtype=self._base.dtype)
+        folder = self._folders[name]
+        with _readable(folder):
+            model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=self._base.dtype)
         return model.to(self._base.device).eval()
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """Errors of peft, transformers and safetensors told as one: these weights cannot be read."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, TypeError, KeyError, SafetensorError) as error:
+        raise WorkbenchError(
+            f"no trained weights that can be read: {error}",
+            where=folder,
+            fix="delete the training run and train again",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

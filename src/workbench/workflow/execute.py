@@ -29,14 +29,14 @@ def execute(
     Raises
     ------
     WorkbenchError
-        faults in the profile, an upstream run that is missing, or a cell that failed; the
-        executed notebook stays beside the run directory.
+        faults in the profile, an upstream run that is missing or was changed since, a cell that
+        failed or a kernel that was killed; the executed notebook stays beside the run directory.
     """
     profile = load_profile(profile_name, overrides)
     entry = stage(stage_name)
     entry.check_key(profile, key)
     for folder in entry.upstream_runs(profile).values():
-        require(folder, profile.name)
+        require(folder, profile.name, unchanged=True)
     run = RunDirectory(
         profile.name, entry.name, key, entry.params(profile, key), entry.inputs(profile, key),
         runs_root(),
@@ -59,6 +59,7 @@ def execute(
 
 def _papermill(source: Path, target: Path, parameters: dict) -> None:
     import papermill
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     try:
@@ -71,6 +72,12 @@ def _papermill(source: Path, target: Path, parameters: dict) -> None:
             f"the notebook failed: {error.ename}: {error.evalue}",
             where=f"{shown(source)}, cell [{error.exec_count}]",
             fix=f"see {shown(target)}",
+        ) from None
+    except DeadKernelError:
+        raise WorkbenchError(
+            "the notebook's process was killed (out of memory, or from outside)",
+            where=f"{shown(source)}, last seen in {shown(target)}",
+            fix="free memory or lower the profile's sizes, then give the same command again",
         ) from None
 
 

@@ -20,7 +20,14 @@ from pathlib import Path
 from ..errors import WorkbenchError
 from ..methods.registry import Condition, load_condition
 from ..params import Profile, load_profile
-from ..runs import RunDirectory, is_complete, project_root, shown, writing_root
+from ..runs import (
+    RunDirectory,
+    changed_outputs,
+    is_complete,
+    project_root,
+    shown,
+    writing_root,
+)
 from .environment import apply
 from .stages import MAIN, Stage, stage
 
@@ -115,13 +122,22 @@ class Run:
         return f"{self.stage.name}/{self.key} of profile {self.profile.name}"
 
 
-def require(folder: Path, profile_name: str) -> Path:
-    """``folder`` if it holds a complete run, else an error that says how to make it."""
+def require(folder: Path, profile_name: str, unchanged: bool = False) -> Path:
+    """``folder`` if it holds a complete run, else an error that says how to make it.
+
+    ``unchanged`` also compares every output with its recorded hash.
+    """
     if not is_complete(folder):
         raise WorkbenchError(
             "this run is missing or not complete",
             where=shown(folder),
             fix=f"make reproduce PROFILE={profile_name}, or run the notebooks before this one",
+        )
+    if unchanged and (changed := changed_outputs(folder)):
+        raise WorkbenchError(
+            f"{', '.join(changed)}: not what the run wrote",
+            where=shown(folder),
+            fix=f"delete this folder, then make reproduce PROFILE={profile_name}",
         )
     return folder
 
@@ -140,8 +156,8 @@ def open_run(
     Raises
     ------
     WorkbenchError
-        faults in the profile, an upstream run that is missing, another process that is
-        writing the same run.
+        faults in the profile, an upstream run that is missing or was changed since, another
+        process that is writing the same run.
     """
     entry = stage(stage_name)
     loaded = load_profile(profile, overrides)
@@ -151,7 +167,7 @@ def open_run(
     if work := os.environ.get(WORK_FOLDER):
         return Run(entry, loaded, key, settings, project_root() / work, None)
     for folder in entry.upstream_runs(loaded).values():
-        require(folder, loaded.name)
+        require(folder, loaded.name, unchanged=True)
     directory = RunDirectory(
         loaded.name, entry.name, key, entry.params(loaded, key), entry.inputs(loaded, key),
         writing_root(),
