@@ -8,6 +8,7 @@ graph starts from is described, never named, unless a caller hands its name as t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -161,14 +162,17 @@ def join(
 
 
 def _renumber(node: Node, offset: int) -> Node:
+    """The node ``offset`` places later; ``#k`` moves along where k is one of its prerequisites."""
+
     def moved(name: str) -> str:
         return f"v{int(name[1:]) + offset}"
 
-    question = node.question
-    for number in range(9, 0, -1):
-        question = question.replace(f"#{number}", f"#{number + offset}")
+    def reference(match: re.Match) -> str:
+        own = f"v{match[1]}" in node.prerequisites
+        return f"#{int(match[1]) + offset}" if own else match[0]
+
     return replace(
-        node, node_id=moved(node.node_id), question=question,
+        node, node_id=moved(node.node_id), question=re.sub(r"#(\d+)", reference, node.question),
         prerequisites=tuple(map(moved, node.prerequisites)),
     )  # fmt: skip
 
