@@ -111,6 +111,35 @@ class TestFunctional:
                 assert found is None or found.object in objects
 
 
+class TestKnowledgeBase:
+    """Facts that no passage says: they count as objects and as links, and ground nothing."""
+
+    def test_they_count_as_objects(self):
+        world = know(("a", "p", "x"), ("b", "p", "x"), facts=[("a", "p", "y"), ("b", "p", "x")])
+        assert world.known("a", "p") == {"x", "y"} and world.known("b", "p") == {"x"}
+        assert world.known("c", "p") == set()
+        assert list(world.objects("a", "p")) == ["x"]
+        assert world.only("a", "p") is None  # two objects
+        assert world.only("b", "p") == say("b", "p", "x")  # 1.5 on average
+
+    def test_they_count_in_the_average(self):
+        facts = [("a", "p", "y"), ("a", "p", "z")]
+        world = know(("a", "p", "x"), ("b", "p", "x"), facts=facts)
+        assert world.only("b", "p") is None  # 2 on average
+
+    def test_they_link_and_hold_nothing(self):
+        world = know(("a", "p", "x"), facts=[("a", "other", "z"), ("z", "p", "x")])
+        assert world.linked("a", "z") and world.linked("z", "x")
+        assert world.subjects() == ["a"] and world.shared_objects() == []
+        assert world.only("a", "p") == say("a", "p", "x")
+
+    def test_averages_of_the_whole_base_are_taken_as_given(self):
+        mean = {"p": 1.5, "q": 1.51}
+        world = know(("a", "p", "x"), ("a", "q", "x"), mean_objects=mean)
+        assert world.only("a", "p") == say("a", "p", "x") and world.only("a", "q") is None
+        assert know(("a", "p", "x"), mean_objects={}).only("a", "p") is None
+
+
 REFUSED = [
     (replace(GOOD, relation="r"), "unknown property 'r'"),
     (replace(GOOD, evidence=Evidence("", 1, ((0, 1),))), "no source passage"),
