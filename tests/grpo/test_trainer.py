@@ -33,7 +33,10 @@ def test_reward_rises_and_everything_is_logged(world, tmp_path):
     assert max(row["logprob_gap"] for row in rows) < 1e-5
     files = ["adapter_config.json", "adapter_model.safetensors"]
     assert sorted(path.name for path in final.iterdir()) == files
-    assert json.loads((final / files[0]).read_text())["base_model_name_or_path"] is None
+    settings = json.loads((final / files[0]).read_text())
+    assert settings["base_model_name_or_path"] is None
+    layers = settings["target_modules"]
+    assert len(layers) >= 7 and layers == sorted(layers), "the same bytes in every process"
 
 
 def test_warm_up_then_constant(world, tmp_path):

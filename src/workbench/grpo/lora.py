@@ -8,6 +8,7 @@ it is a frozen copy.  How rollouts run the policy is the engine's matter: it is 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -94,9 +95,22 @@ class Policy:
         return stack
 
     def save(self, folder: Path) -> None:
-        """The adapter (peft's format) or, fully trained, the model, as safetensors."""
+        """The adapter (peft's format) or, fully trained, the model, as safetensors.
+
+        Equal weights are equal files: peft writes the names of layers in the order of a set,
+        which differs from process to process; here they are sorted.
+        """
         self.model.save_pretrained(folder)
         (folder / "README.md").unlink(missing_ok=True)  # peft's empty model card
+        config = folder / "adapter_config.json"
+        if config.is_file():
+            settings = json.loads(config.read_text())
+            for name, value in settings.items():
+                if name.endswith("_modules") and isinstance(value, list):
+                    settings[name] = sorted(value)
+            replace = config.with_name(f".{config.name}.part")
+            replace.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
+            replace.rename(config)
 
 
 def _wrap(model: nn.Module, config: GRPOConfig, seed: int) -> nn.Module:
