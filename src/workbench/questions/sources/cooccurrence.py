@@ -133,7 +133,7 @@ class Sentences:
 
     def _said(
         self, kilt: KiltPage, links: Mapping[Anchor, int], facts: Mapping[int, list]
-    ) -> Iterator[tuple[Fact, int, tuple[Span, ...], tuple[Span, ...]]]:
+    ) -> Iterator[tuple[Fact, int, list[Span], list[Span]]]:
         """(fact, paragraph, spans of the object, spans of the subject), each pair once."""
         text = kilt.page.text
         involved = {*facts, *(o for pairs in facts.values() for _, o in pairs)}
@@ -161,7 +161,7 @@ class Sentences:
                     seen |= {(s, p, o) for p, o in facts.get(s, ()) if o in here}
             for fact in sorted(seen):
                 subject, obj = (
-                    merged([*spans.get(q, ()), *find_names(text[index], names[q])])
+                    [*spans.get(q, ()), *find_names(text[index], names[q])]
                     for q in (fact[0], fact[2])
                 )
                 yield fact, index, obj, subject
@@ -178,7 +178,7 @@ class Sentences:
             record = f"{name} in {page.page_id}:{paragraph}"
             self._work.refuse("sentences", number, record, "no mention inside a chunk")
             return
-        seed = self._config.seed
+        kept, seed = merged(held), self._config.seed
         draw = seed_of("passage", seed, name, page.page_id, paragraph)
         choice = f"{int(qid not in (fact[0], fact[2]))}{draw:020d}"
         self._work.db.execute(
@@ -188,7 +188,7 @@ class Sentences:
             "WHERE excluded.choice < choice",
             (
                 *fact, seed_of("statement", seed, name), choice, int(page.page_id), paragraph,
-                json.dumps(list(held)), json.dumps(subject), int(0 in held.values()),
+                json.dumps(kept), json.dumps(merged(subject)), int(0 in {held[m] for m in kept}),
             ),
         )  # fmt: skip
 

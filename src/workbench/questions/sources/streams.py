@@ -5,13 +5,13 @@ from __future__ import annotations
 import bz2
 import gzip
 import zlib
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from ...errors import WorkbenchError
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
+_BLOCK = 1 << 20
 
 
 class Lines:
@@ -46,23 +46,47 @@ class Lines:
 
         self.number, self.broken = 0, None
         size = self.path.stat().st_size
-        opener = _OPENERS.get(self.path.suffix)
         with self.path.open("rb") as raw, tqdm(
             total=size, desc=self.label, unit="B", unit_scale=True,
             disable=None if self.label else True,
         ) as bar:  # fmt: skip
-            with closing(opener(raw) if opener else raw) as lines:
-                try:
-                    for line in lines:
-                        self.number += 1
-                        if self.number % 10_000 == 0:
-                            bar.update(raw.tell() - bar.n)
-                        if self.number > self.start:
-                            yield self.number, line
-                except (EOFError, OSError, zlib.error) as error:
-                    self.broken = f"breaks off or is corrupt after line {self.number}: {error}"
-                else:
-                    bar.update(size - bar.n)
+            try:
+                for line in _unpacked(raw, self.path.suffix):
+                    self.number += 1
+                    if self.number % 10_000 == 0:
+                        bar.update(raw.tell() - bar.n)
+                    if self.number > self.start:
+                        yield self.number, line
+            except (EOFError, OSError, zlib.error) as error:
+                self.broken = f"breaks off or is corrupt after line {self.number}: {error}"
+            else:
+                bar.update(size - bar.n)
+
+
+def _unpacked(raw: BinaryIO, suffix: str) -> Iterable[bytes]:
+    if suffix == ".gz":
+        return gzip.open(raw)
+    return _bz2_lines(raw) if suffix == ".bz2" else raw
+
+
+def _bz2_lines(raw: BinaryIO) -> Iterator[bytes]:
+    """Lines of one bzip2 stream or several.
+
+    `bz2.open` takes a damaged stream after a whole one for padding and ends without a word.
+    """
+    unpack, rest, whole = bz2.BZ2Decompressor(), b"", True
+    while block := raw.read(_BLOCK):
+        while block:
+            if unpack.eof:
+                unpack = bz2.BZ2Decompressor()
+            *lines, rest = (rest + unpack.decompress(block)).split(b"\n")
+            for line in lines:
+                yield line + b"\n"
+            block, whole = unpack.unused_data, unpack.eof
+    if not whole:
+        raise EOFError("the file ends inside a compressed stream")
+    if rest:
+        yield rest
 
 
 def identity(path: Path | str) -> dict[str, int | str]:

@@ -24,10 +24,14 @@ from typing import NamedTuple
 
 from .kilt import Refused
 
-_IRI = rb"<(?:[^\x00-\x20<>\"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>"
+# Each: plain characters, then (escape, plain characters) repeated, which needs no backtracking.
+_U = rb"(?:\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})"
+_PLAIN_IRI = rb"[^\x00-\x20<>\"{}|^`\\]*"
+_IRI = rb"<" + _PLAIN_IRI + rb"(?:" + _U + _PLAIN_IRI + rb")*>"
 _BLANK = rb"_:[^\s<>\"]+"
+_PLAIN_TEXT = rb"[^\"\\\n\r]*"
 _LITERAL = (
-    rb"\"(?:[^\"\\\n\r]|\\[tbnrf\"'\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*\""
+    rb"\"" + _PLAIN_TEXT + rb"(?:(?:\\[tbnrf\"'\\]|" + _U + rb")" + _PLAIN_TEXT + rb")*\""
     rb"(?:@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*|\^\^" + _IRI + rb")?"
 )
 _TERMS = (
@@ -49,7 +53,7 @@ _KINDS = {
     b"<http://schema.org/description>": "description",
 }
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
-_PLAIN = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 UNKNOWN = "unknown"
 
@@ -111,7 +115,7 @@ def _unescape(raw: bytes) -> str:
 
 def _character(match: re.Match) -> str:
     if match[3]:
-        return _PLAIN.get(match[3], match[3])
+        return _ESCAPED.get(match[3], match[3])
     code = int(match[1] or match[2], 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
         raise Refused("an escape that is no character", detail=match[0])
@@ -119,10 +123,10 @@ def _character(match: re.Match) -> str:
 
 
 def _fault(line: bytes) -> Refused:
+    """The line that is no triple, with the first term that does not match."""
     at = 0
     for name, pattern in _TERMS:
-        match = pattern.match(line, at)
-        if match is None:
-            break
+        if (match := pattern.match(line, at)) is None:
+            return Refused(f"not N-Triples: no valid {name}", detail=f"at byte {at}")
         at = match.end()
-    return Refused(f"not N-Triples: no valid {name}", detail=f"at byte {at}")
+    return Refused("not N-Triples")

@@ -22,13 +22,9 @@ CREATE TABLE refused (source TEXT, line INTEGER, record TEXT, reason TEXT, detai
 -- A page of KILT: names and description as KILT has them; line: where it stands in the file.
 CREATE TABLE pages (page INTEGER PRIMARY KEY, qid INTEGER, line INTEGER, title TEXT,
                     names TEXT, description TEXT);
-CREATE INDEX page_of_title ON pages (title);
-CREATE INDEX page_of_qid ON pages (qid);
 -- What the dump says of entities that have a page.
 CREATE TABLE terms (qid INTEGER PRIMARY KEY, label TEXT, aliases TEXT, description TEXT);
-CREATE INDEX term_of_description ON terms (description);
 CREATE TABLE facts (s INTEGER, p INTEGER, o INTEGER, PRIMARY KEY (s, p, o)) WITHOUT ROWID;
-CREATE INDEX fact_of_object ON facts (p, o);
 -- Over the whole dump: subjects with the property, and their entity-valued objects.
 CREATE TABLE properties (pid INTEGER PRIMARY KEY, label TEXT, subjects INTEGER DEFAULT 0,
                          objects INTEGER DEFAULT 0);
@@ -36,10 +32,19 @@ CREATE TABLE properties (pid INTEGER PRIMARY KEY, label TEXT, subjects INTEGER D
 CREATE TABLE grounded (s INTEGER, p INTEGER, o INTEGER, place INTEGER, choice TEXT,
                        page INTEGER, paragraph INTEGER, mentions TEXT, subject TEXT,
                        first INTEGER, PRIMARY KEY (s, p, o)) WITHOUT ROWID;
-CREATE INDEX grounded_place ON grounded (place);
-CREATE INDEX grounded_object ON grounded (o, place);
-CREATE INDEX grounded_pair ON grounded (p, o, place);
 """
+
+# Made when a pass is complete: one sort instead of millions of insertions at random places.
+_INDEXES = {
+    "pages": ("page_of_title ON pages (title)", "page_of_qid ON pages (qid)"),
+    "dump": ("fact_of_object ON facts (p, o)", "term_of_description ON terms (description)"),
+    "sentences": (
+        "grounded_place ON grounded (place)",
+        "grounded_object ON grounded (o, place)",
+        "grounded_pair ON grounded (p, o, place)",
+    ),
+}
+_CACHE = 256 * 1024  # KiB of pages that SQLite may hold
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ class Work:
                 fix="delete it and build again",
             )
         self.db.execute("PRAGMA synchronous = NORMAL")
+        self.db.execute(f"PRAGMA cache_size = -{_CACHE}")
 
     def __enter__(self) -> Work:
         return self
@@ -132,7 +138,10 @@ class Work:
         return found
 
     def commit(self, name: str, progress: Progress) -> None:
-        """Rows and progress become durable together."""
+        """Rows and progress become durable together; a pass that is done gets its indexes."""
+        if progress.done:
+            for index in _INDEXES[name]:
+                self.db.execute(f"CREATE INDEX IF NOT EXISTS {index}")
         self.put(f"pass:{name}", asdict(progress))
         self.db.commit()
 

@@ -14,6 +14,11 @@ from collections import defaultdict
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
+from workbench.questions.categories import CATEGORIES
+from workbench.questions.sources.settings import SourceConfig
+
 WD = "http://www.wikidata.org"
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 PREF = "http://www.w3.org/2004/02/skos/core#prefLabel"
@@ -60,10 +65,14 @@ class World:
         cities = [self._new(515, _HEADS[i] + _TAILS[i % 10]) for i in range(18)]
         schools = [self._new(3918, f"{_HEADS[-i - 1]}{_TAILS[i]} University") for i in range(9)]
         persons = [
-            self._new(5, f"{_HEADS[i % 20]}{_TAILS[(3 * i) % 10]}a {_TAILS[(i // 5) % 10].title()}{_HEADS[(7 * i) % 20].lower()}")
+            self._new(5, f"{_HEADS[i % 20]}{_TAILS[3 * i % 10]}a {_TAILS[i // 5 % 10].title()}"
+                         f"{_HEADS[7 * i % 20].lower()}")
             for i in range(people)
         ]  # fmt: skip
-        made = [self._new(11424, f"The {_HEADS[i % 20]}{_TAILS[(i + 4 + i // 20) % 10]} Affair") for i in range(films)]  # fmt: skip
+        made = [
+            self._new(11424, f"The {_HEADS[i % 20]}{_TAILS[(i + 4 + i // 20) % 10]} Affair")
+            for i in range(films)
+        ]
         for i, country in enumerate(countries):
             self._add(country, 36, cities[3 * i])
             self._add(country, 37, languages[i % 5])
@@ -82,7 +91,6 @@ class World:
             self._add(film, 57, persons[(2 * i) % people])
             for step in (1, 4, 9):
                 self._add(film, 161, persons[(3 * i + step) % people])
-        self.films, self.persons, self.cities = made, persons, cities
 
     def _new(self, kind: int, name: str) -> int:
         self._next += 1
@@ -182,3 +190,32 @@ def write_lines(path: Path, lines: list[str]) -> Path:
     else:
         path.write_bytes(data)
     return path
+
+
+@pytest.fixture(scope="session")
+def world():
+    return World()
+
+
+@pytest.fixture(scope="session")
+def config():
+    """Few questions of each category, small shards."""
+    counts = {"train": 4, "test": 2, "validation": 1}
+    return SourceConfig(
+        counts={split: dict.fromkeys(CATEGORIES, n) for split, n in counts.items()},
+        shard_lines=20,
+        dump_shard_lines=200,
+    )
+
+
+@pytest.fixture(scope="session")
+def write():
+    return write_lines
+
+
+@pytest.fixture(scope="session")
+def files(world, tmp_path_factory):
+    """The world as ``kilt.json.gz`` and ``truthy.nt.bz2``."""
+    folder = tmp_path_factory.mktemp("sources")
+    kilt = write_lines(folder / "kilt.json.gz", world.kilt_lines())
+    return kilt, write_lines(folder / "truthy.nt.bz2", world.dump_lines())
