@@ -66,7 +66,7 @@ def read(*trajectories, items=None, expected=None):
 def test_potentials_at_the_end_are_exact(searching):
     row = read(searching("1", "3")).iloc[0]
     assert (row["cov"], row["cov_dep"]) == (2 / 3, 1 / 3)
-    assert (row["any_evidence"], row["all_evidence"], row["am"]) == (1, 0, 0)
+    assert (row["no_evidence"], row["all_evidence"], row["am"]) == (0, 0, 0)
     assert (row["cov_above"], row["delayed"], row["searches"]) == (1, 0, 2)
 
 

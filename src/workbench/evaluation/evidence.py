@@ -22,7 +22,7 @@ from .metrics import evaluate
 
 # What is added to the columns of ``evaluate``.
 EVIDENCE = (
-    "cov", "cov_dep", "am", "any_evidence", "all_evidence", "no_answer", "cut_observations",
+    "cov", "cov_dep", "am", "no_evidence", "all_evidence", "no_answer", "cut_observations",
     "cov_above", "delayed", "mention_cut",
 )  # fmt: skip
 LEVEL_DIGITS = 4
@@ -47,7 +47,7 @@ class EvidenceReader:
         """The frame of ``evaluate`` (its arguments, too) with the columns ``EVIDENCE``.
 
         ``cov``, ``cov_dep``, ``am`` : potentials at the end, in [0, 1]; 0 for a lost rollout.
-        ``any_evidence``, ``all_evidence`` : whether some node, or every node, is covered.
+        ``no_evidence``, ``all_evidence`` : whether no node, or every node, is covered.
         ``no_answer`` : 1 when no answer was parsed.
         ``cut_observations`` : searches whose observation the policy did not see in full; such
         searches count as searches and cover nothing.
@@ -62,7 +62,8 @@ class EvidenceReader:
         frame = evaluate(items, trajectories, expected)
         by_id = {item.item_id: item for item in items}
         rows = [self._columns(by_id[t.item_id], t) for t in trajectories]
-        rows += [dict.fromkeys(EVIDENCE, 0.0) | {"no_answer": 1.0}] * (len(frame) - len(rows))
+        lost = dict.fromkeys(EVIDENCE, 0.0) | {"no_answer": 1.0, "no_evidence": 1.0}
+        rows += [lost] * (len(frame) - len(rows))
         added = pd.DataFrame(rows, columns=list(EVIDENCE), index=frame.index, dtype=np.float64)
         return frame.join(added)
 
@@ -74,7 +75,7 @@ class EvidenceReader:
             "cov": last.cov,
             "cov_dep": last.cov_dep,
             "am": matched[-1] if matched else 0.0,
-            "any_evidence": last.cov > 0,
+            "no_evidence": last.cov == 0,
             "all_evidence": last.cov == 1,
             "no_answer": trajectory.answer is None,
             "cut_observations": sum(not complete(search) for search in trajectory.searches),

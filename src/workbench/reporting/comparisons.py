@@ -22,6 +22,18 @@ PUBLISHED_METHODS = {
     "base": ("search_g1", "Prompted Search"),
     "search_r1": ("search_g1", "Search-R1"),
     "oo": ("retrieval_credit", "OO"),
+    "cov_scalar": ("retrieval_credit", "Cov-scalar"),
+    "cov_dep_scalar": ("retrieval_credit", "Cov-Dep-scalar"),
+    "am_scalar": ("retrieval_credit", "AM-scalar"),
+    "cov_local": ("retrieval_credit", "Cov-local"),
+    "cov_dep_local": ("retrieval_credit", "Cov-Dep-local"),
+    "am_local": ("retrieval_credit", "AM-local"),
+    "am_permute": ("retrieval_credit", "AM-permute"),
+    "cov_permute": ("retrieval_credit", "Cov-permute"),
+    "cov_no_flat": ("retrieval_credit", "Cov-no-flat"),
+    "cov_flat_only": ("retrieval_credit", "Cov-flat-only"),
+    "am_no_flat": ("retrieval_credit", "AM-no-flat"),
+    "am_flat_only": ("retrieval_credit", "AM-flat-only"),
 }
 PUBLISHED_DATASETS = {"1-hop, single": "NQ", "2-hop, chain": "2WikiMultiHopQA"}
 PUBLISHED_METRICS = {"em": "EM", "f1": "F1", "searches": "Search/Q"}
@@ -48,6 +60,11 @@ METRIC_NAMES = {
     "truncated": "truncated share",
     "generated_tokens": "generated tokens",
     "observation_tokens": "observation tokens",
+    "cov": "Cov",
+    "cov_dep": "Cov-Dep",
+    "am": "answer match",
+    "no_evidence": "share without evidence",
+    "all_evidence": "share with all evidence",
 }
 
 

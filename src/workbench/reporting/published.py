@@ -57,7 +57,8 @@ PAPERS = {
 class Published:
     """One printed cell: ``printed`` as text, ``value`` as a number in ``unit``.
 
-    ``value`` is a fraction where the paper prints percent, NaN where it prints nothing.
+    ``value`` is a fraction where the paper prints percent or percentage points, NaN where it
+    prints nothing.
     """
 
     printed: str
@@ -125,7 +126,7 @@ def published_cell(paper: str, table: str, **keys: str) -> Published | None:
     if frame.empty or frame.iloc[0]["value"] in NOT_PUBLISHED:
         return None
     row = frame.iloc[0]
-    scale = 0.01 if row.get("unit", "") == "percent" else 1.0
+    scale = 0.01 if row.get("unit", "") in ("percent", "points") else 1.0
     place = ", ".join(row[c] for c in ("dataset", "method") if row.get(c))
     return Published(
         printed=row["value"],

@@ -25,6 +25,7 @@ NOT_MEASURED = "not measured"
 NOT_PUBLISHED = "not published"
 Cell = str | int | float | Interval | Published | None
 _LONG = 40  # characters from which on a LaTeX column wraps
+_WIDE = 9  # columns beyond which a LaTeX table is scaled
 _LATEX = str.maketrans(
     {
         "&": r"\&",
@@ -43,12 +44,16 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``key`` of the cells, the ``title`` readers see, decimals, and what an empty cell says."""
+    """``key`` of the cells, the ``title`` readers see, decimals, and what an empty cell says.
+
+    ``counted``: an interval's cell states its n; without it the title or the caption must.
+    """
 
     key: str
     title: str
     digits: int = 3
     absent: str = NOT_MEASURED
+    counted: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,18 +114,26 @@ class Table:
         return f"*{self.caption}*\n\n{text}\n"
 
     def latex(self) -> str:
-        """A booktabs table environment with caption and label ``tab:<name>``."""
+        """A booktabs table environment with caption and label ``tab:<name>``.
+
+        More than ``_WIDE`` columns are scaled to the width of the text (package graphicx).
+        """
         body = self.readable()
         widths = [body[c].str.len().max() if len(body) else 0 for c in body.columns]
         formats = [r"p{0.3\linewidth}" if width > _LONG else "l" for width in widths]
         styler = body.map(_escape).rename(columns=_escape).style.hide(axis="index")
-        return styler.to_latex(
+        text = styler.to_latex(
             hrules=True,
             column_format="".join(formats),
             position_float="centering",
             caption=_escape(self.caption),
             label=f"tab:{self.name}",
         )
+        if len(body.columns) <= _WIDE:
+            return text
+        start, end = r"\begin{tabular}", r"\end{tabular}"
+        text = text.replace(start, r"\resizebox{\linewidth}{!}{" + start)
+        return text.replace(end, end + "}")
 
     def save(self, folder: Path | str) -> list[Path]:
         """Write ``<name>.csv``, ``.md`` and ``.tex``; each appears complete or not at all."""
@@ -146,7 +159,7 @@ def _show(cell: Cell, column: Column) -> str:
         seeds = f" x {cell.seeds}" if cell.seeds > 1 else ""
         value, low, high = (decimal(v, d) for v in (cell.value, cell.low, cell.high))
         ends = "no interval" if math.isnan(cell.low) else f"{low}, {high}"
-        return f"{value} [{ends}] ({cell.n}{seeds})"
+        return f"{value} [{ends}]" + (f" ({cell.n}{seeds})" if column.counted else "")
     if isinstance(cell, Published):
         sd = "" if math.isnan(cell.sd) else f" (sd {decimal(cell.sd, column.digits)})"
         return f"{decimal(cell.value, column.digits)}{sd}"
