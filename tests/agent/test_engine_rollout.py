@@ -67,10 +67,16 @@ def test_each_token_is_processed_once(rolled):
     trajectories, engine, _ = rolled
     total = sum(len(t.tokens) for t in trajectories)
     assert engine.tokens_processed / total <= 1.05
-    # exactly: all but the last token of each row, each question's prompt once
-    prompts = {t.item_id: t.prompt_length for t in trajectories}
-    shared = sum(t.prompt_length for t in trajectories) - sum(prompts.values())
-    assert engine.tokens_processed == total - len(trajectories) - shared
+    # exactly: in each turn all but the last sampled token of each row, and what is new before it
+    # once for all rollouts that are alike so far
+    sampled, begun = 0, {}
+    for t in trajectories:
+        edges = np.flatnonzero(np.diff(t.generated.astype(int), prepend=0, append=0))
+        before = 0
+        for start, stop in edges.reshape(-1, 2):
+            begun[tuple(t.tokens[:start])] = start - before
+            sampled, before = sampled + stop - start - 1, stop - 1
+    assert engine.tokens_processed == sampled + sum(begun.values())
 
 
 def test_recorded_logprobs_are_those_of_the_recorded_tokens(rolled, model):

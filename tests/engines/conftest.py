@@ -7,6 +7,8 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
@@ -40,6 +42,7 @@ def random_model(kind="llama", vocabulary=64, seed=0, **sizes):
     }  # fmt: skip
     config, model = {
         "llama": (LlamaConfig, LlamaForCausalLM),
+        "qwen2": (Qwen2Config, Qwen2ForCausalLM),
         "qwen3": (Qwen3Config, Qwen3ForCausalLM),
     }[kind]
     with torch.random.fork_rng():
@@ -53,6 +56,8 @@ def random_model(kind="llama", vocabulary=64, seed=0, **sizes):
             for parameter in model.parameters():
                 if parameter.ndim == 2:
                     parameter.normal_(0, 0.35)
+                else:  # gains of norms, biases
+                    parameter.normal_(1, 0.3)
     return model
 
 

@@ -121,7 +121,7 @@ def test_what_cannot_be_merged_runs_as_it_is(tokenizer, make_model):
 def test_bfloat16_is_a_copy_in_bfloat16(tokenizer, make_model):
     model = adapted(make_model, scale=0.1)
     engine = TransformersEngine(model, tokenizer, dtype="bfloat16")
-    assert engine._head.weight.dtype == torch.bfloat16
+    assert engine.lean.head.dtype == torch.bfloat16
     assert model.get_output_embeddings().weight.dtype == torch.float32
     assert engine.compute.record()["name"] == "bfloat16"
     values = logprobs(engine)

@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.engines import session as session_module
+from workbench.engines import rows as rows_module
 from workbench.engines.base import Sampling
 from workbench.engines.transformers_engine import TransformersEngine
 from workbench.errors import WorkbenchError
 
 STOP = ("</search>", "</answer>")
 GREEDY = Sampling(temperature=0.0, top_k_logprobs=3)
+
+
+@pytest.fixture(params=[True, False], ids=["lean", "transformers"])
+def lean(request):
+    """Both forward passes behind the engine."""
+    return request.param
 
 
 def full_logprobs(model, tokens):
@@ -48,12 +54,16 @@ def ragged_rollout(engine, sampling, seed=3, prompts=None, limits=(7, 12, 5)):
     return tokens, turns
 
 
-@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("prefill_tokens", [2048, 16])
-def test_greedy_turns_equal_a_full_forward(tokenizer, make_model, kind, attention, prefill_tokens):
+def test_greedy_turns_equal_a_full_forward(
+    tokenizer, make_model, kind, attention, prefill_tokens, lean
+):
     model = make_model(kind, attn_implementation=attention)
-    engine = TransformersEngine(model, tokenizer, dtype="float32", prefill_tokens=prefill_tokens)
+    engine = TransformersEngine(
+        model, tokenizer, dtype="float32", lean=lean, prefill_tokens=prefill_tokens
+    )
     tokens, turns = ragged_rollout(engine, GREEDY)
     kinds = set()
     for row, sequence in enumerate(tokens):
@@ -70,9 +80,9 @@ def test_greedy_turns_equal_a_full_forward(tokenizer, make_model, kind, attentio
     assert len(kinds) > 1 and sum(map(len, turns)) == 12
 
 
-@pytest.mark.parametrize("kind", ["llama", "qwen3"])
-def test_sampled_logprobs_equal_score(tokenizer, make_model, kind):
-    engine = TransformersEngine(make_model(kind), tokenizer, dtype="float32")
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+def test_sampled_logprobs_equal_score(tokenizer, make_model, kind, lean):
+    engine = TransformersEngine(make_model(kind), tokenizer, dtype="float32", lean=lean)
     tokens, turns = ragged_rollout(engine, Sampling(top_k_logprobs=2), seed=11)
     masks = []
     for sequence, parts in zip(tokens, turns, strict=True):
@@ -89,8 +99,8 @@ def test_sampled_logprobs_equal_score(tokenizer, make_model, kind):
             assert getattr(scored, name) == pytest.approx(sampled, abs=1e-4)
 
 
-def test_a_row_does_not_depend_on_the_rows_beside_it(tokenizer, make_model):
-    engine = TransformersEngine(make_model(), tokenizer, dtype="float32")
+def test_a_row_does_not_depend_on_the_rows_beside_it(tokenizer, make_model, lean):
+    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", lean=lean)
     prompts = [[10, 11, 12], [20, 21, 22, 23, 24], [30]]
     for sampling in (GREEDY, Sampling()):
         together = engine.open(prompts, sampling, 5).generate([0, 1, 2], [40, 40, 40], STOP)
@@ -101,9 +111,9 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(tokenizer, make_model):
         assert shuffled[0].tokens.tolist() == together[2].tokens.tolist()
 
 
-def test_draws_do_not_depend_on_the_number_of_rows(tokenizer, make_model, monkeypatch):
-    monkeypatch.setattr(session_module, "_DRAWS", 16)  # so that further blocks of draws are needed
-    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", eos=[])
+def test_draws_do_not_depend_on_the_number_of_rows(tokenizer, make_model, monkeypatch, lean):
+    monkeypatch.setattr(rows_module, "_DRAWS", 16)  # so that further blocks of draws are needed
+    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", lean=lean, eos=[])
     one = engine.open([[10]], Sampling(), 5).generate([0], [40], ())[0]
     two = engine.open([[10], [11]], Sampling(), 5).generate([0, 1], [40, 40], ())[0]
     assert one.tokens.tolist() == two.tokens.tolist()
@@ -111,9 +121,9 @@ def test_draws_do_not_depend_on_the_number_of_rows(tokenizer, make_model, monkey
     assert one.tokens.tolist() != other.tokens.tolist()
 
 
-def test_subsets_of_rows_may_generate_in_any_order(tokenizer, make_model):
+def test_subsets_of_rows_may_generate_in_any_order(tokenizer, make_model, lean):
     model = make_model()
-    engine = TransformersEngine(model, tokenizer, dtype="float32")
+    engine = TransformersEngine(model, tokenizer, dtype="float32", lean=lean)
     prompts = [[10, 11], [12], [13, 14, 15], [16]]
     session = engine.open(prompts, GREEDY, 0)
     tokens = [list(p) for p in prompts]
@@ -125,14 +135,14 @@ def test_subsets_of_rows_may_generate_in_any_order(tokenizer, make_model):
         assert sequence[len(prompt) :] == truth[len(prompt) - 1 : -1].tolist()
 
 
-def test_every_token_is_processed_once_and_equal_prompts_share(tokenizer, make_model):
-    engine = TransformersEngine(make_model(), tokenizer, dtype="float32")
+def test_every_token_is_processed_once_and_equal_prompts_share(tokenizer, make_model, lean):
+    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", lean=lean)
     tokens, turns = ragged_rollout(engine, Sampling())
     # A row's last sampled token is never needed; every other token is processed once.
     assert engine.tokens_processed == sum(map(len, tokens)) - len(tokens)
-    assert engine.tokens_padded > 0
+    assert lean or engine.tokens_padded > 0
 
-    engine = TransformersEngine(make_model(), tokenizer, dtype="float32")
+    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", lean=lean)
     prompt = [9, 10, 11, 12, 13]
     session = engine.open([prompt, prompt, [9, 10], prompt], GREEDY, 0)
     four = session.generate(range(4), [3] * 4, ())
@@ -147,7 +157,7 @@ def test_every_token_is_processed_once_and_equal_prompts_share(tokenizer, make_m
 
 
 def test_cache_follows_what_is_live(tokenizer, make_model):
-    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", eos=[])
+    engine = TransformersEngine(make_model(), tokenizer, dtype="float32", lean=False, eos=[])
     session = engine.open([[9 + i] for i in range(32)], Sampling(), 0)
     session.generate(range(32), [40] * 32, ())
     before = session._cache.slots, session._cache.capacity
@@ -241,3 +251,60 @@ def test_score_refuses_what_it_cannot_score(tokenizer, make_model):
     for mask, what in (([True, False], "token 0"), ([True], "expected bool"), ([0, 1], "bool")):
         with pytest.raises(WorkbenchError, match=what):
             engine.score([[9, 10]], [np.array(mask)])
+
+
+def test_rows_that_are_alike_are_processed_once_in_every_turn(tokenizer, make_model):
+    """Groups that part at different times, with rows that sit out or leave in between."""
+    model = make_model()
+    engine = TransformersEngine(model, tokenizer, dtype="float32", eos=[])
+    prompts = [[10, 11], [10, 11], [12], [10, 11], [12]]
+    session = engine.open(prompts, GREEDY, 0)
+    tokens = [list(p) for p in prompts]
+
+    def turn(rows, limits):
+        before = engine.tokens_processed
+        for row, generation in zip(rows, session.generate(rows, limits, ()), strict=True):
+            tokens[row] += generation.tokens.tolist()
+        return engine.tokens_processed - before - sum(limits) + len(rows)
+
+    def observe(rows, seen):
+        session.append(rows, seen)
+        for row, more in zip(rows, seen, strict=True):
+            tokens[row] += more
+
+    assert turn([0, 1, 2, 3, 4], [3] * 5) == 2 + 1
+    observe([0, 1, 2, 3, 4], [[20, 21]] * 3 + [[22]] + [[20, 21]])
+    assert turn([4, 0, 1, 3], [40, 2, 2, 2]) == 3 + 3 + 2  # row 2 sits out
+    session.drop([1])
+    observe([0, 3], [[30, 31, 32]] * 2)
+    assert turn([0, 2, 3], [2, 40, 3]) == 4 + 3 + 4  # row 2 is alone now
+    for row, sequence in enumerate(tokens):
+        truth = full_logprobs(model, sequence).argmax(-1)
+        last = sequence[-2 if row in (0, 1) else -3 :]
+        assert last == truth[-1 - len(last) : -1].tolist()
+
+
+def test_weights_behind_a_lean_pass_are_followed_in_place(tokenizer, make_model):
+    model = make_model("qwen2")
+    engine = TransformersEngine(model, tokenizer, dtype="float32")
+    assert engine.lean is not None
+    sequence, mask = list(range(9, 29)), np.arange(20) > 0
+    for change in (model.model.layers[1].self_attn.k_proj.bias, model.model.norm.weight):
+        old = engine.score([sequence], [mask])[0].logprobs
+        with torch.no_grad():
+            change.mul_(3)
+        new = engine.score([sequence], [mask])[0].logprobs
+        truth = full_logprobs(model, sequence)[np.arange(19), sequence[1:]]
+        assert abs(new - old).max() > 0.05
+        assert new == pytest.approx(truth, abs=1e-4)
+
+
+def test_unknown_architectures_run_as_transformers_runs_them(tokenizer, make_model):
+    class Other(type(make_model())):
+        pass
+
+    known, scaled, other = make_model(), make_model(), make_model()
+    scaled.config.rope_parameters["rope_type"] = "linear"
+    other.__class__ = Other
+    for model, lean in ((known, True), (scaled, False), (other, False)):
+        assert (TransformersEngine(model, tokenizer, dtype="float32").lean is not None) == lean

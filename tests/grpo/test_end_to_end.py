@@ -1,5 +1,7 @@
 """The trainer with the real agent, engine, searcher and reward, on a random tiny policy."""
 
+import json
+
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -121,6 +123,9 @@ def test_real_rollouts_are_trained_on(tokenizer, searcher, tmp_path):
             assert not advantage[t.segments == Segment.PROMPT].any()
     # Every token once, and the engine samples from the very policy that is trained.
     assert all(row["prefill_ratio"] <= 1.05 for row in rows)
+    record = json.loads((tmp_path / "arithmetic.json").read_text())
+    assert record["update"] == record["rollout"]
+    assert record["update"]["name"] == "float32" and record["update"]["lean"]
     gaps = [row["logprob_gap"] for row in rows if "logprob_gap" in row]
     assert gaps and max(gaps) < 1e-4
     valid = [row["valid"] for row in rows]

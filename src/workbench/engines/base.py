@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from pydantic import Field
 
 from ..config import Settings
+
+Choice = Literal["auto", "float32", "bfloat16"]  # see ``workbench.engines.dtype``
 
 
 class Sampling(Settings):

@@ -10,10 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import WorkbenchError
-from .base import Generation, Sampling
+from .base import Choice, Generation, Sampling
 from .cache import RowCache
-from .dtype import Choice, compute_dtype
+from .dtype import compute_dtype
+from .fused import fusible
+from .lean import LeanDecoder
+from .lean_session import LeanSession
 from .replica import Replica, mergeable, plain_model
+from .rows import RowSession
 from .scoring import score
 from .session import TransformersSession
 from .stopping import Stopper
@@ -31,10 +35,13 @@ class TransformersEngine:
     dtype : see ``workbench.engines.dtype``; ``compute`` keeps what was chosen and why.
     prefill_tokens : tokens, padding included, in one forward pass of a block or of ``score``.
     eos : ids that end a turn; default the model's generation config and the tokenizer's.
-    merge : run a LoRA model through a plain copy with merged weights (``Replica``).
+    merge : run a LoRA model through a plain copy with merged weights.
+    lean : on a CPU run the architectures that ``workbench.engines.fused`` knows through the
+        forward pass of ``workbench.engines.lean``, with ``merge`` if there are adapters.
 
-    Without ``merge`` to do and with the model in the chosen dtype, the model itself is run,
-    so that changes to its weights are seen at once; otherwise call ``refresh``.
+    Without ``merge`` to do and with the model in the chosen dtype, changes to its weights are
+    seen at once (in the lean pass by the tensors' version counters, which ``.data`` evades);
+    otherwise call ``refresh``.
 
     Attributes
     ----------
@@ -58,6 +65,7 @@ class TransformersEngine:
         prefill_tokens: int = 2048,
         eos: Sequence[int] | None = None,
         merge: bool = True,
+        lean: bool = True,
     ):
         self.tokenizer, self.max_rows, self.prefill_tokens = tokenizer, max_rows, prefill_tokens
         plain = plain_model(model)
@@ -66,19 +74,29 @@ class TransformersEngine:
         parameter = next(plain.parameters())
         self.device = parameter.device
         weights = sum(p.numel() for p in plain.parameters())
-        self.compute = compute_dtype(dtype, self.device, weights)
+        self._fused = lean and (merge or plain is model) and fusible(model)
+        self.compute = compute_dtype(dtype, self.device, weights, lean=self._fused)
         self.tokens_processed = self.tokens_padded = 0
         self._eos = sorted(_eos_ids(plain, tokenizer) if eos is None else eos)
         self._stoppers: dict[tuple[str, ...], Stopper] = {}
         self._copied = parameter.dtype != self.compute.torch or (merge and mergeable(model))
         self._replica: Replica | None = None
+        self.lean: LeanDecoder | None = None
+        self._stamp: tuple = ()
         self.refresh(model)
 
     def refresh(self, model: nn.Module | None = None) -> None:
         """Run the weights of ``model`` (default: the same model) as they are now."""
         if model is not None:
             self._source = model
-        if not self._copied:
+        if self._fused:
+            if self.lean is None:
+                self.lean = LeanDecoder(self._source, self.compute.torch)
+            else:
+                self.lean.refresh(self._source)
+            self._model = plain_model(self._source)
+            self._stamp = self._versions()
+        elif not self._copied:
             self._model = plain_model(self._source)
         elif self._replica is None:
             self._replica = Replica(self._source, self.compute.torch)
@@ -88,9 +106,7 @@ class TransformersEngine:
         self._decoder = self._model.get_decoder()
         self._head = self._model.get_output_embeddings()
 
-    def open(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, seed: int
-    ) -> TransformersSession:
+    def open(self, prompts: Sequence[Sequence[int]], sampling: Sampling, seed: int) -> RowSession:
         """Start a session with one row per prompt; equal prompts share their prefill.
 
         Raises WorkbenchError for more than ``max_rows`` prompts or an empty one.
@@ -103,7 +119,8 @@ class TransformersEngine:
             )
         if empty := [i for i, prompt in enumerate(prompts) if not len(prompt)]:
             raise WorkbenchError(f"prompts {empty} are empty", where="engine.open")
-        return TransformersSession(self, prompts, sampling, seed)
+        kind = TransformersSession if self.lean is None else LeanSession
+        return kind(self, prompts, sampling, seed)
 
     def score(
         self, sequences: Sequence[Sequence[int]], masks: Sequence[np.ndarray], top_k: int = 0
@@ -132,11 +149,16 @@ class TransformersEngine:
 
         Padding is out of sight of causal attention, so there is no mask.
         """
+        if self.lean is not None:
+            rows, places = torch.ones_like(ids).nonzero(as_tuple=True)
+            return self.lean.causal(ids, rows, places).unflatten(0, ids.shape)
         return self._decoder(input_ids=ids.to(self.device), use_cache=False).last_hidden_state
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits float32 [n, V] of hidden states [n, H]."""
+        if self.lean is not None:
+            return self.lean.logits(hidden)
         return self._head(hidden).float()
 
     @property
@@ -197,6 +219,11 @@ class TransformersEngine:
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Dropout off while the engine runs; a model in training mode goes back to it."""
+        if self.lean is not None:
+            if not self._copied and self._stamp != self._versions():
+                self.refresh()
+            yield
+            return
         training = self._model.training
         if training:
             self._model.eval()
@@ -205,6 +232,9 @@ class TransformersEngine:
         finally:
             if training:
                 self._model.train()
+
+    def _versions(self) -> tuple:
+        return tuple((p.data_ptr(), p._version) for p in self._source.parameters())
 
 
 def _check_architecture(config: object) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from ..config import Settings
+from ..engines.base import Choice
 
 
 class ObjectiveConfig(Settings):
@@ -64,14 +65,17 @@ class GRPOConfig(Settings):
     truncated distribution, so "rollout" is refused.
 
     ``trained`` is "lora" or "full".  ``dtype`` is the arithmetic of the update's matrix
-    products (weights and optimiser stay float32 under "bfloat16"); ``attention`` the
-    implementation used in the update (None: leave the model's).
+    products (trained weights and optimiser stay float32 under "bfloat16"; "auto" is what the
+    machine is fastest in, see ``workbench.engines.dtype``).  With ``lean`` a known decoder with
+    LoRA on a CPU is updated through merged weights (``workbench.grpo.merged``); everything
+    else, and everything without it, runs the transformers model, with ``attention`` as its
+    implementation (None: leave the model's).
 
     ``share_prefixes`` sends what rollouts of a group have in common through the model once
     (``workbench.grpo.trees``).  It needs attention that takes a mask ("eager" or "sdpa"), of
     the square of a group's tokens: a gain for short rollouts, not for long ones.  On a CPU a
-    2 M parameter policy is updated fastest with it, chunks of about 1,000 tokens, "bfloat16"
-    and "eager" (``benchmarks/grpo_step.py``).
+    2 M parameter policy is updated fastest with it and chunks of about 1,000 tokens
+    (``benchmarks/grpo_step.py``).
     """
 
     steps: int = Field(ge=1)
@@ -87,7 +91,8 @@ class GRPOConfig(Settings):
     trained: Literal["lora", "full"] = "lora"
     lora: LoraConfig = LoraConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Choice = "float32"
+    lean: bool = True
     attention: Literal["eager", "sdpa", "flash_attention_2"] | None = None
     share_prefixes: bool = False
     chunk_tokens: int = Field(default=4096, ge=1)

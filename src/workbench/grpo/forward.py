@@ -7,9 +7,10 @@ looks, so plain rows need no attention mask either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from .objective import sampled_logprobs
 from .trees import Rollout, Tree, grow
 
-Loss = Callable[[Tensor, Tensor, slice], Tensor]
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 Arithmetic = Callable[[], AbstractContextManager]
 
 
@@ -29,7 +30,9 @@ class Chunk:
     ``rows`` index the rollouts; ``ids`` int64 [B, L] right-padded.  ``positions`` int64 [B, L]
     and ``mask`` float [B, 1, L, L] (0 where a token sees another, -inf where not) are there
     when a row holds a tree of rollouts, else None: plain causal rows.  ``batch``, ``time`` int64
-    [n] place each selected token's predictor in [B, L]; ``targets`` int64 [n] are the tokens.
+    [u] place the predictors of the selected tokens in [B, L], row by row; rollouts that share a
+    prefix share predictors.  ``targets`` int64 [n] are the selected tokens and ``predictor``
+    int64 [n] numbers the predictor of each.
     """
 
     rows: list[int]
@@ -38,6 +41,7 @@ class Chunk:
     mask: Tensor | None
     batch: Tensor
     time: Tensor
+    predictor: Tensor
     targets: Tensor
 
 
@@ -80,6 +84,7 @@ def _chunk(rollouts: Sequence[Rollout], trees: list[Tree], device) -> Chunk:
     batch = np.repeat(owners, [len(s) for s in selected])
     time = np.concatenate([path[s - 1] for path, s in zip(paths, selected)])
     targets = np.concatenate([rollouts[row].tokens[s] for row, s in zip(rows, selected)])
+    places, predictor = np.unique(batch * width + time, return_inverse=True)
 
     def tensor(array: np.ndarray) -> Tensor:
         return torch.as_tensor(array, dtype=torch.int64, device=device)
@@ -95,7 +100,8 @@ def _chunk(rollouts: Sequence[Rollout], trees: list[Tree], device) -> Chunk:
         positions = tensor(depth)
         seen = torch.as_tensor(visible, device=device)
         mask = torch.zeros(seen.shape, device=device).masked_fill_(~seen, float("-inf"))
-    return Chunk(rows, tensor(ids), positions, mask, tensor(batch), tensor(time), tensor(targets))
+    batch, time, predictor, targets = map(tensor, (*divmod(places, width), predictor, targets))
+    return Chunk(rows, tensor(ids), positions, mask, batch, time, predictor, targets)
 
 
 def spread(chunk: Chunk, values: Sequence[np.ndarray], dtype=torch.float32) -> Tensor:
@@ -114,64 +120,81 @@ def gather(chunk: Chunk, flat: Tensor, rollouts: Sequence[Rollout], out: list) -
         start = stop
 
 
-def hidden_states(causal_lm: nn.Module, chunk: Chunk) -> Tensor:
-    """Final hidden states [n, d] at the predictors of the selected tokens."""
-    hidden = causal_lm.get_decoder()(
-        input_ids=chunk.ids,
-        position_ids=chunk.positions,
-        attention_mask=chunk.mask,
-        use_cache=False,
-    ).last_hidden_state
-    return hidden[chunk.batch, chunk.time]
+class Pass(Protocol):
+    """A policy's forward pass in two halves, the second differentiated in pieces."""
+
+    def hidden(self, chunk: Chunk) -> Tensor:
+        """Final hidden states [u, d] at the predictors of the selected tokens."""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Logits float32 (or float64) [m, V] of hidden states [m, d]."""
 
 
-def _log_probs(causal_lm: nn.Module, hidden: Tensor, targets: Tensor, temperature: float):
-    logits = causal_lm.get_output_embeddings()(hidden)
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return sampled_logprobs(logits if temperature == 1 else logits / temperature, targets)
+class ModelPass:
+    """The transformers model itself; ``arithmetic()`` is entered around it (autocast)."""
+
+    def __init__(self, causal_lm: nn.Module, arithmetic: Arithmetic):
+        self._model, self._arithmetic = causal_lm, arithmetic
+
+    def hidden(self, chunk: Chunk) -> Tensor:
+        with self._arithmetic():
+            hidden = self._model.get_decoder()(
+                input_ids=chunk.ids,
+                position_ids=chunk.positions,
+                attention_mask=chunk.mask,
+                use_cache=False,
+            ).last_hidden_state
+            return hidden[chunk.batch, chunk.time]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        with self._arithmetic():
+            logits = self._model.get_output_embeddings()(hidden)
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def _pieces(chunk: Chunk, size: int) -> Iterator[tuple[slice, Tensor]]:
+    """At most ``size`` predictors at a time, and which selected tokens they predict."""
+    order = chunk.predictor.argsort(stable=True)
+    count = len(chunk.time)
+    starts = torch.arange(0, count + size, size, device=order.device).clamp_(max=count)
+    edges = torch.searchsorted(chunk.predictor[order], starts).tolist()
+    for start, low, high in zip(range(0, count, size), edges, edges[1:]):
+        yield slice(start, min(start + size, count)), order[low:high]
+
+
+def _log_probs(model: Pass, chunk: Chunk, hidden: Tensor, part: slice, tokens: Tensor, t: float):
+    logits = model.logits(hidden)
+    rows = chunk.predictor[tokens] - part.start
+    return sampled_logprobs(logits if t == 1 else logits / t, chunk.targets[tokens], rows)
 
 
 @torch.no_grad()
-def score(
-    causal_lm: nn.Module, chunk: Chunk, temperature: float, head_rows: int, arithmetic: Arithmetic
-) -> tuple[Tensor, Tensor]:
-    """Log-probs and entropies [n] of the selected tokens, without gradient.
-
-    ``arithmetic()`` is entered around the forward pass (autocast or nothing).
-    """
-    with arithmetic():
-        hidden = hidden_states(causal_lm, chunk)
-        parts = [
-            _log_probs(causal_lm, h, t, temperature)
-            for h, t in zip(hidden.split(head_rows), chunk.targets.split(head_rows))
-        ]
-    return torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
+def score(model: Pass, chunk: Chunk, temperature: float, head_rows: int) -> tuple[Tensor, Tensor]:
+    """Log-probs and entropies [n] of the selected tokens, without gradient."""
+    hidden = model.hidden(chunk)
+    logprobs, entropies = hidden.new_empty(2, len(chunk.targets), dtype=torch.float32)
+    for part, tokens in _pieces(chunk, head_rows):
+        found = _log_probs(model, chunk, hidden[part], part, tokens, temperature)
+        logprobs[tokens], entropies[tokens] = (values.float() for values in found)
+    return logprobs, entropies
 
 
 def backward(
-    causal_lm: nn.Module,
-    chunk: Chunk,
-    temperature: float,
-    head_rows: int,
-    arithmetic: Arithmetic,
-    loss: Loss,
+    model: Pass, chunk: Chunk, temperature: float, head_rows: int, loss: Loss
 ) -> tuple[Tensor, Tensor]:
     """Add the gradient of the loss to the parameters; returns log-probs and entropies [n].
 
-    ``loss(logprobs [m], entropies [m], part)`` is called on consecutive parts of the selected
-    tokens and must be a sum over tokens.  Each part's head is differentiated at once, so only
-    ``head_rows`` x V logits exist at a time, then the trunk once.
+    ``loss(logprobs [m], entropies [m], tokens int64 [m])`` is called on parts of the selected
+    tokens, which it is told, and must be a sum over tokens.  Each part's head is
+    differentiated at once, so only ``head_rows`` x V logits exist at a time, then the trunk
+    once.
     """
-    with arithmetic():
-        hidden = hidden_states(causal_lm, chunk)
+    hidden = model.hidden(chunk)
     leaf = hidden.detach().requires_grad_(True)
-    logprobs, entropies = [], []
-    for start in range(0, len(leaf), head_rows):
-        part = slice(start, min(start + head_rows, len(leaf)))
-        with arithmetic():
-            logprob, entropy = _log_probs(causal_lm, leaf[part], chunk.targets[part], temperature)
-        loss(logprob, entropy, part).backward()
-        logprobs.append(logprob.detach())
-        entropies.append(entropy.detach())
+    logprobs, entropies = leaf.new_empty(2, len(chunk.targets), dtype=torch.float32)
+    for part, tokens in _pieces(chunk, head_rows):
+        found = _log_probs(model, chunk, leaf[part], part, tokens, temperature)
+        loss(*found, tokens).backward()
+        logprobs[tokens], entropies[tokens] = (values.detach().float() for values in found)
     hidden.backward(leaf.grad)
-    return torch.cat(logprobs), torch.cat(entropies)
+    return logprobs, entropies

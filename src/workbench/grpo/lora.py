@@ -16,9 +16,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from ..engines.dtype import compute_dtype
 from ..errors import WorkbenchError
 from ..seeding import seed_of
 from .config import GRPOConfig
+from .merged import applicable
 
 
 class Policy:
@@ -28,18 +30,24 @@ class Policy:
     ----------
     model : what is trained (a PeftModel under "lora").
     parameters : the trained tensors by name, float32.
+    lean : whether it is updated through ``workbench.grpo.merged``.
+    compute : the arithmetic of the update's products and why.
     """
 
     def __init__(self, model: nn.Module, config: GRPOConfig, seed: int):
         self._lora = config.trained == "lora"
         self._frozen: nn.Module | None = None
-        self._attention, self._dtype = config.attention, config.dtype
+        self._attention = config.attention
         if self._lora:
             self.model = _wrap(model, config, seed)
         else:
             if config.objective.kl_coefficient:
                 self._frozen = copy.deepcopy(model).eval().requires_grad_(False)
             self.model = model.requires_grad_(True)
+        first = next(model.parameters())
+        weights = sum(p.numel() for p in model.parameters())
+        self.lean = config.lean and applicable(self.model)
+        self.compute = compute_dtype(config.dtype, first.device, weights, lean=self.lean)
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         for name, parameter in self.parameters.items():
             if parameter.dtype != torch.float32:
@@ -82,7 +90,7 @@ class Policy:
 
     def arithmetic(self) -> AbstractContextManager:
         """Context of the update's matrix products: autocast under "bfloat16"."""
-        if self._dtype == "float32":
+        if self.compute.name == "float32":
             return nullcontext()
         stack = ExitStack()
         if self._lora:

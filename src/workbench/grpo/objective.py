@@ -82,29 +82,44 @@ class _SampledLogprob(torch.autograd.Function):
     """log softmax(logits)[token] and the entropy of softmax(logits), without [n, V] autograd."""
 
     @staticmethod
-    def forward(ctx, logits: Tensor, tokens: Tensor):
+    def forward(ctx, logits: Tensor, rows: Tensor, tokens: Tensor):
+        ctx.set_materialize_grads(False)
         logp = logits.log_softmax(-1)
-        sampled = logp.gather(1, tokens[:, None])[:, 0]
+        sampled = logp[rows, tokens]
         logp.clamp_(min=torch.finfo(logp.dtype).min / 2)  # 0 * log 0 is 0, not NaN
-        entropy = -torch.linalg.vecdot(logp.exp(), logp)
-        ctx.save_for_backward(logp, tokens, entropy)
+        p = logp.exp()
+        entropy = -torch.linalg.vecdot(p, logp)
+        ctx.save_for_backward(p, logp, entropy, rows, tokens)
         return sampled, entropy
 
     @staticmethod
-    def backward(ctx, d_sampled: Tensor, d_entropy: Tensor):
-        logp, tokens, entropy = ctx.saved_tensors
-        grad = (logp + entropy[:, None]).mul_(d_entropy[:, None]).add_(d_sampled[:, None])
-        grad.mul_(logp.exp()).neg_()
-        grad.scatter_add_(1, tokens[:, None], d_sampled[:, None])
-        return grad, None
+    def backward(ctx, d_sampled: Tensor | None, d_entropy: Tensor | None):
+        p, logp, entropy, rows, tokens = ctx.saved_tensors
+        slope = torch.zeros_like(entropy)
+        if d_sampled is not None:
+            slope.index_add_(0, rows, d_sampled)
+        if d_entropy is None:
+            grad = p * -slope[:, None]
+        else:
+            grad = (logp + entropy[:, None]).mul_(d_entropy[:, None]).add_(slope[:, None])
+            grad.mul_(p).neg_()
+        if d_sampled is not None:
+            grad.index_put_((rows, tokens), d_sampled, accumulate=True)
+        return grad, None, None
 
 
-def sampled_logprobs(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def sampled_logprobs(
+    logits: Tensor, tokens: Tensor, rows: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Log-prob [n] of each sampled token and entropy [n], in nats, of the full distribution.
 
     Parameters
     ----------
-    logits : float [n, V]; -inf entries have probability 0.
+    logits : float [u, V]; -inf entries have probability 0.
     tokens : int64 [n].
+    rows : int64 [n], the distribution that each token was drawn from; None: one each, u = n.
     """
-    return _SampledLogprob.apply(logits, tokens)
+    if rows is None:
+        rows = torch.arange(len(tokens), device=tokens.device)
+    logprobs, entropies = _SampledLogprob.apply(logits, rows, tokens)
+    return logprobs, entropies[rows]

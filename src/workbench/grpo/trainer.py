@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,7 @@ from .update import Updater, make_batch
 from .workers import Workers
 
 FINAL = "final"
+ARITHMETIC = "arithmetic.json"
 
 
 @dataclass(slots=True)
@@ -65,13 +68,14 @@ class Trainer:
         built anew for every training run.
     agent : the agent's settings, handed to ``rollout``.
     config, seed : the run's numbers and the name of its random draws.
-    folder : ``metrics.jsonl``, ``timings.jsonl``, ``checkpoints/`` and, when complete,
-        ``final/`` (the LoRA adapter, or the model when it is trained in full).
+    folder : ``metrics.jsonl``, ``timings.jsonl``, ``arithmetic.json`` (in which dtypes it runs
+        and why), ``checkpoints/`` and, when complete, ``final/`` (the LoRA adapter, or the
+        model when it is trained in full).
     eval_items : questions rolled out once each before the first step and every
         ``config.eval_every`` steps.
     on_step : callables that get each ``StepReport`` (on the first worker).
     engine : builds the engine from (model, tokenizer), where the model is a PeftModel under
-        "lora"; default the transformers engine.  Its ``refresh()`` is called whenever the
+        "lora"; default the transformers engine in the update's arithmetic.  Its ``refresh()`` is called whenever the
         weights have changed.
     rollout : the rollout function; default ``workbench.agent``'s.
 
@@ -99,7 +103,9 @@ class Trainer:
         rollout: Callable[..., list[Trajectory]] | None = None,
     ):
         if engine is None:
-            from ..engines.transformers_engine import TransformersEngine as engine
+            from ..engines.transformers_engine import TransformersEngine
+
+            engine = partial(TransformersEngine, dtype=config.dtype, lean=config.lean)
         if rollout is None:
             from ..agent.rollout import rollout
         self.config, self.seed, self.method, self.agent = config, seed, method, agent
@@ -291,3 +297,11 @@ class Trainer:
             self.step, self.updater.updates, logged = state.step, state.updates, state.logged
         if self.workers.first:
             self._log.cut(logged)
+            self._record_arithmetic()
+
+    def _record_arithmetic(self) -> None:
+        record = {"update": self.policy.compute.record() | {"lean": self.policy.lean}}
+        if (compute := getattr(self.engine, "compute", None)) is not None:
+            lean = getattr(self.engine, "lean", None) is not None
+            record["rollout"] = compute.record() | {"lean": lean}
+        (self.folder / ARITHMETIC).write_text(json.dumps(record, indent=1) + "\n")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,9 @@ from ..agent.trajectory import Trajectory
 from ..errors import WorkbenchError
 from ..seeding import seed_of
 from .config import GRPOConfig
-from .forward import Chunk, backward, gather, pack, score, spread
+from .forward import Chunk, ModelPass, Pass, backward, gather, pack, score, spread
 from .lora import Policy
+from .merged import MergedForward, MergedPass
 from .metrics import TokenRecord
 from .objective import low_variance_kl, surrogate
 from .reduction import micro_batch_weights
@@ -85,7 +87,10 @@ class Updater:
             weight_decay=optimiser.weight_decay,
         )
         self._device = next(iter(policy.parameters.values())).device
-        self._forward = (config.temperature, config.head_rows, policy.arithmetic)
+        self._head = (config.temperature, config.head_rows)
+        self._merged = None
+        if policy.lean:
+            self._merged = MergedForward(policy.model, policy.compute.torch)
 
     def update(self, batch: Batch, step: int) -> list[TokenRecord]:
         """All updates of one rollout batch; what each saw of its tokens, before stepping."""
@@ -97,12 +102,12 @@ class Updater:
         everything = range(len(batch.rollouts))
         ref = old = None
         if config.objective.kl_coefficient:
-            with self.policy.reference() as reference:
+            with self._reference() as reference:
                 ref = self._score(reference, batch.rollouts, everything)
         if config.old_logprobs == "rollout":
             old = batch.sampled
         elif config.updates_per_step > 1:
-            old = self._score(self.policy.causal_lm, batch.rollouts, everything)
+            old = self._score(self._current(), batch.rollouts, everything)
         records = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of("dropout", self.seed, step, self.workers.rank))
@@ -114,14 +119,29 @@ class Updater:
             self.policy.model.eval()
         return records
 
+    def _current(self) -> Pass:
+        """The policy as it is now."""
+        if self._merged is None:
+            return ModelPass(self.policy.causal_lm, self.policy.arithmetic)
+        self._merged.refresh()
+        return MergedPass(self._merged)
+
+    @contextmanager
+    def _reference(self) -> Iterator[Pass]:
+        if self._merged is not None:
+            yield MergedPass(self._merged, reference=True)
+        else:
+            with self.policy.reference() as model:
+                yield ModelPass(model, self.policy.arithmetic)
+
     def _pack(self, rollouts: list[Rollout], rows: Sequence[int]) -> list[Chunk]:
         config = self.config
         return pack(rollouts, rows, config.chunk_tokens, config.share_prefixes, self._device)
 
-    def _score(self, causal_lm, rollouts: list[Rollout], rows: Sequence[int]) -> Arrays:
+    def _score(self, model: Pass, rollouts: list[Rollout], rows: Sequence[int]) -> Arrays:
         scored: Arrays = [np.zeros(0, np.float32)] * len(rollouts)
         for chunk in self._pack(rollouts, rows):
-            logprobs, _ = score(causal_lm, chunk, *self._forward)
+            logprobs, _ = score(model, chunk, *self._head)
             gather(chunk, logprobs, rollouts, scored)
         return scored
 
@@ -140,19 +160,24 @@ class Updater:
             if not (objective.entropy_coefficient or objective.kl_coefficient):
                 # Without credit and without a penalty a rollout's gradient is exactly 0.
                 rows = [row for row in rows if batch.advantages[row].any()]
+            model = self._current()
             for chunk in self._pack(batch.rollouts, rows):
-                self._differentiate(chunk, batch, weights, ref, old, record)
+                self._differentiate(model, chunk, batch, weights, ref, old, record)
+            if self._merged is not None:
+                self._merged.push_gradients()
             self._step(record)
         self.updates += 1
         return record
 
-    def _differentiate(self, chunk, batch: Batch, weights, ref, old, record: TokenRecord) -> None:
+    def _differentiate(
+        self, model: Pass, chunk: Chunk, batch: Batch, weights, ref, old, record: TokenRecord
+    ) -> None:
         objective = self.config.objective
         weight, advantage = spread(chunk, weights), spread(chunk, batch.advantages)
         ref_logprob = None if ref is None else spread(chunk, ref)
         old_logprob = None if old is None else spread(chunk, old)
 
-        def loss(logprob: Tensor, entropy: Tensor, part: slice) -> Tensor:
+        def loss(logprob: Tensor, entropy: Tensor, part: Tensor) -> Tensor:
             before = logprob.detach() if old_logprob is None else old_logprob[part]
             value = surrogate(
                 logprob, before, advantage[part], objective.epsilon, objective.dual_clip
@@ -164,7 +189,7 @@ class Updater:
                 value = value - objective.kl_coefficient * kl
             return -(weight[part] * value).sum()
 
-        logprob, entropy = backward(self.policy.causal_lm, chunk, *self._forward, loss)
+        logprob, entropy = backward(model, chunk, *self._head, loss)
         record.add(
             logprobs=logprob,
             entropies=entropy,
