@@ -18,7 +18,8 @@ class CorpusConfig(Settings):
     """Which pages, which of their fields, and how they are cut.
 
     ``source`` is "embedded", the path of a ``.parquet`` file of chunks, or that of a wiki-18
-    ``.jsonl`` file (relative to the checkout); the chunks of a file are taken as they are.  ``fields`` keeps only these fields of the embedded pages (all when empty).
+    ``.jsonl`` file (relative to the checkout); the chunks of a file are taken as they are.
+    ``fields`` keeps only these fields of the embedded pages (all when empty).
     """
 
     source: str = EMBEDDED

@@ -43,13 +43,13 @@ class QuestionConfig(Settings):
     """Where questions come from, and how they are made from the embedded corpus.
 
     ``source`` is "embedded" or the path of a file of items (relative to the checkout), which are
-    taken as they are; the other settings then have no use.  ``split_shares`` are shares of pages (the rest trains); ``limits`` bound the questions of a
-    category over all splits (other categories keep all), drawn by hash, of which at most
-    ``answer_share`` have one answer; a conjunctive description uses objects of at most
-    ``candidates`` subjects each, so that one search can show most of them.  A share
-    ``unexposed`` of the facts is never shown to the base policy without its passage, the
-    others are shown as often as one of ``exposure_levels`` says, about equally many facts at
-    each.
+    taken as they are; the other settings then have no use. ``split_shares`` are shares of pages
+    (the rest trains); ``limits`` bound the questions of a category over all splits (other
+    categories keep all), drawn by hash, of which at most ``answer_share`` have one answer; a
+    conjunctive description uses objects of at most ``candidates`` subjects each, so that one
+    search can show most of them. A share ``unexposed`` of the facts is never shown to the base
+    policy without its passage, the others are shown as often as one of ``exposure_levels`` says,
+    about equally many facts at each.
     """
 
     source: str = EMBEDDED

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from workbench.questions.categories import CATEGORIES
+from workbench.questions.sources.build import build
 from workbench.questions.sources.settings import SourceConfig
 
 WD = "http://www.wikidata.org"
@@ -219,3 +220,10 @@ def files(world, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sources")
     kilt = write_lines(folder / "kilt.json.gz", world.kilt_lines())
     return kilt, write_lines(folder / "truthy.nt.bz2", world.dump_lines())
+
+
+@pytest.fixture(scope="session")
+def built(files, config, tmp_path_factory):
+    """(folder, report) of the world's questions."""
+    out = tmp_path_factory.mktemp("built")
+    return out, build(*files, out, config)

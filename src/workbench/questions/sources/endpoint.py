@@ -124,9 +124,12 @@ class Endpoint:
             answer = self._client.chat.completions.create(
                 model=self._config.model, messages=self._messages(root), temperature=0
             )
-        except self._errors as error:
+        except (self._errors, ValueError) as error:  # ValueError: the body is not JSON
             return "", f"no answer: {type(error).__name__}"
-        return answer.choices[0].message.content or "" if answer.choices else "", ""
+        choices = getattr(answer, "choices", None)
+        if not choices:
+            return "", "no answer: another format"
+        return getattr(getattr(choices[0], "message", None), "content", None) or "", ""
 
     def _messages(self, root: Root) -> Sequence[dict]:
         return [
