@@ -185,6 +185,8 @@ def test_the_gate_looks_at_the_complete_group():
     tied = tied_outcomes(outcome, ["a", "a", "b", "b", "c"])
     assert tied.tolist() == [False, False, True, True, True]
     assert tied_outcomes(outcome[2:4], ["b", "b"], flat_range=1e-8).tolist() == [False, False]
+    at_the_bound = tied_outcomes(np.array([0.0, 0.25]), ["b", "b"], flat_range=0.25)
+    assert at_the_bound.all()  # no-flat needs more than the bound
 
 
 def test_mass_is_spread_over_the_executed_query(small):
