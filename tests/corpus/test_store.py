@@ -7,7 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench.corpus.records import Chunk, Extent
-from workbench.corpus.store import corpus_hash, load_corpus, save_corpus
+from workbench.corpus.store import (
+    ChunkWriter,
+    corpus_hash,
+    load_corpus,
+    read_batches,
+    save_corpus,
+)
 from workbench.errors import WorkbenchError
 
 CHUNKS = [
@@ -88,3 +94,20 @@ def test_content_that_was_changed_is_refused(tmp_path):
     pq.write_table(table.slice(0, 2).replace_schema_metadata(table.schema.metadata), path)
     with pytest.raises(WorkbenchError, match="does not match its recorded hash"):
         load_corpus(path)
+
+
+def test_a_corpus_written_piece_by_piece_is_the_same(tmp_path):
+    with ChunkWriter(tmp_path / "new" / "c.parquet") as writer:
+        writer.write(CHUNKS[:1])
+        writer.write(CHUNKS[1:])
+    whole = save_corpus(tmp_path / "whole.parquet", CHUNKS)
+    assert load_corpus(writer.path) == whole
+    assert (writer.rows, writer.sha256) == (3, corpus_hash(CHUNKS))
+    assert [c for batch in read_batches(writer.path, rows=2) for c in batch] == CHUNKS
+
+
+def test_a_corpus_whose_writing_fails_is_not_there(tmp_path):
+    with pytest.raises(KeyError), ChunkWriter(tmp_path / "c.parquet") as writer:
+        writer.write(CHUNKS)
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []

@@ -2,9 +2,9 @@
 
 import pytest
 
-from workbench.questions.compose import start
+from workbench.questions.compose import fill, start
 from workbench.questions.enumerate import shared_pairs
-from workbench.questions.sources.knowledge import draw_part, fill, stand_in, starts, wordings
+from workbench.questions.sources.knowledge import draw_part, stand_in, starts, wordings
 from workbench.questions.sources.settings import SampleConfig, SourceConfig
 from workbench.questions.sources.wording import WORDED, to_property, wording_of
 from workbench.questions.sources.work import Work
@@ -140,7 +140,7 @@ def test_stand_ins_are_filled_everywhere(work):
     knowledge = draw_part(work, SourceConfig()).knowledge
     statement = knowledge.statements["Q1-P19-Q2"]
     partial = start(statement, knowledge.properties["P19"], stand_in("Q1"))
-    filled = fill(partial, {"Q1": "the tall one"})
+    filled = fill(partial, {stand_in("Q1"): "the tall one"})
     assert filled.question == "What is the name of the place of birth of the tall one?"
     assert filled.nodes[0].question == filled.question
     assert filled.phrase == "the place of birth of the tall one"

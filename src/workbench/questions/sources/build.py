@@ -26,14 +26,14 @@ from ...errors import WorkbenchError
 from ...evaluation.answers import normalise_answer
 from ...seeding import seed_of
 from ..checks import usable_items
-from ..compose import Partial
+from ..compose import Partial, fill
 from ..enumerate import draw_graphs
 from ..graph import Item
 from ..store import save_items
 from .cooccurrence import read_sentences
 from .descriptions import Root, by_template, mentions, root_of
 from .endpoint import Endpoint
-from .knowledge import Part, draw_part, fill, stand_in, starts, wordings
+from .knowledge import Part, draw_part, stand_in, starts, wordings
 from .mixture import draw_mixture
 from .passes import read_dump, read_pages
 from .settings import SourceConfig
@@ -175,7 +175,7 @@ def _finished(
     """(why it is left out, None) or (None, the item)."""
     if words is None:
         return "a root without description", None
-    filled = fill(partial, words)
+    filled = fill(partial, {stand_in(root): phrase for root, phrase in words.items()})
     if any(mentions(filled.question, node.answers) for node in filled.nodes):
         return "an answer in the question", None
     names = {s.subject: s.subject_names for s in partial.statements}

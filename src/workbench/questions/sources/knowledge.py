@@ -9,10 +9,10 @@ base itself is asked in full wherever a number of objects matters.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from ..compose import Partial, share, start
+from ..compose import share, start
 from ..enumerate import Starts, shared_pairs
 from ..graph import Evidence
 from ..statements import Knowledge, Statement
@@ -28,20 +28,6 @@ _COLUMNS = "s, p, o, page, paragraph, mentions, subject, first"
 def stand_in(entity: str) -> str:
     """What stands for a root until it is described."""
     return f"[{entity}]"
-
-
-def fill(partial: Partial, words: Mapping[str, str]) -> Partial:
-    """The graph with the stand-ins of its roots replaced by ``words`` (root -> description)."""
-
-    def filled(text: str) -> str:
-        for root, description in words.items():
-            text = text.replace(stand_in(root), description)
-        return text
-
-    nodes = tuple(replace(node, question=filled(node.question)) for node in partial.nodes)
-    return replace(
-        partial, nodes=nodes, phrase=filled(partial.phrase), question=filled(partial.question)
-    )
 
 
 @dataclass
