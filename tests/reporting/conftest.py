@@ -1,5 +1,9 @@
 """Made-up frames in the shapes that figures and tables take."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,3 +91,13 @@ def differences(scores):
     trained = scores[scores["condition"] != "base"].copy()
     shift = trained["condition"].map({"oo": 0.12, "search_r1": 0.09})
     return trained.assign(value=shift, low=shift - 0.03, high=shift + 0.03)
+
+
+@pytest.fixture(scope="session")
+def credit():
+    """Frames of the retrieval-credit study (credit_frames.py)."""
+    name = "reporting_credit_frames"
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "credit_frames.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

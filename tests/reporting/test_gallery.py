@@ -36,6 +36,34 @@ def test_index_names_every_file_with_its_hash(tmp_path, votes):
         gallery.sentences("voting", [])
 
 
+def test_a_gallery_takes_over_all_that_another_holds(tmp_path, votes):
+    one, other = Gallery(tmp_path / "one", "One"), Gallery(tmp_path / "other", "Other")
+    one.table(Table("scores", "A & B", [Column("x", "x")], [{"x": "<b>"}]))
+    one.figure(vote_figure(votes), "voting", "Votes")
+    one.sentences("statements", ["EM < F1"])
+    (tmp_path / "one" / "view.html").write_text("<p>view</p>")
+    one.page(tmp_path / "one" / "view.html", "view", "A view")
+    with pytest.raises(WorkbenchError, match="no finished gallery"):
+        other.adopt(tmp_path / "one")
+    one.finish()
+    other.table(Table("own", "", [Column("x", "x")], [{"x": 1}]))
+    assert other.adopt(tmp_path / "one") == ["scores", "voting", "statements", "view"]
+    other.finish()
+    first, second = (
+        json.loads((tmp_path / name / "index.json").read_text()) for name in ("one", "other")
+    )
+    assert second[1:] == first and second[0]["cells"] == {"head": ["x"], "rows": [["1"]]}
+    for entry in first:
+        for file in entry["files"]:
+            copied = (tmp_path / "other" / file).read_bytes()
+            assert copied == (tmp_path / "one" / file).read_bytes()
+    page = (tmp_path / "other" / "index.html").read_text()
+    assert "<td>&lt;b&gt;</td>" in page and "EM &lt; F1" in page and 'href="view.html"' in page
+    (tmp_path / "one" / "statements.md").write_text("changed")
+    with pytest.raises(WorkbenchError, match="not what the gallery wrote"):
+        Gallery(tmp_path / "third", "Third").adopt(tmp_path / "one")
+
+
 def test_settings_stand_beside_the_papers_and_own_settings_win():
     grpo = GRPOConfig(steps=5, questions_per_step=16, mini_batch_questions=None)
     table = settings_table([load_condition("search_r1")], grpo, "a model").readable()

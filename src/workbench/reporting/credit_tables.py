@@ -149,7 +149,7 @@ def table_9(left: pd.DataFrame, setting: Setting, decoding: str) -> Table:
 
 
 def table_3(
-    check: pd.DataFrame, samples: Mapping[str, str], setting: Setting, groups: int
+    check: pd.DataFrame, samples: Mapping[str, str], setting: Setting, groups: Mapping[str, int]
 ) -> Table:
     """Table 3: what a coefficient of the scalar bonus would overturn on saved trajectories.
 
@@ -157,7 +157,7 @@ def table_3(
     ----------
     check : rows of ``methods.reversals.alpha_check`` with the column sample.
     samples : sample -> what it is.
-    groups : groups in each sample.
+    groups : groups of each sample.
     """
     rows = []
     for record in check.to_dict("records"):
@@ -176,8 +176,10 @@ def table_3(
     caption = (
         "S3 Table 3: share of within-group pairs of unequal F1 whose order, and of non-zero "
         "outcome advantages whose sign, a scalar bonus of that coefficient reverses, computed on "
-        f"the same saved trajectories ({groups} groups a sample). {setting_note(setting)} S3's "
-        "sample: 768 groups of five rollouts of short local-credit runs."
+        "the same saved trajectories ("
+        + ", ".join(f"{samples[name]}: {groups[name]} groups" for name in samples)
+        + f"). {setting_note(setting)} S3's sample: 768 groups of five rollouts of short "
+        "local-credit runs."
     )
     columns = [
         Column("sample", "sample"), Column("alpha", "alpha"), Column("signal", "signal"),

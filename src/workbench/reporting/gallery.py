@@ -4,6 +4,7 @@ report = Gallery(folder, "The tiny study")
 report.table(table)                         # <name>.csv, .md, .tex
 report.figure(figure, "voting", "caption")  # <name>.png, .svg
 report.sentences("What the intervals show", [...])
+report.adopt(other_folder)                  # all that another gallery holds
 report.finish()                             # index.html, index.json
 """
 
@@ -50,7 +51,10 @@ nav a { margin-right: .8rem; }
 {% if e.kind == "figure" %}<figure><img src="{{ e.name }}.svg" alt="{{ e.caption }}">
 <figcaption>{{ e.caption }}</figcaption></figure>
 {% elif e.kind == "table" %}<p class="caption">{{ e.caption }}</p>
-<div class="wide">{{ e.html }}</div>
+<div class="wide"><table><tr>{% for h in e.cells.head %}<th>{{ h }}</th>{% endfor %}</tr>
+{% for row in e.cells.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</table></div>
+{% elif e.kind == "page" %}<p class="caption">{{ e.caption }}</p>
 {% else %}<ul>{% for line in e.lines %}<li>{{ line }}</li>
 {% endfor %}</ul>
 {% endif %}{% if e.files %}<p>{% for file in e.files %}<a href="{{ file }}">{{ file }}</a>
@@ -77,8 +81,8 @@ class Gallery:
     def table(self, table: Table) -> pd.DataFrame:
         """Save it; the table as readers see it."""
         readable = table.readable()
-        html = readable.to_html(index=False, border=0, escape=True)
-        self._add("table", table.name, table.caption, table.save(self.folder), html=html)
+        written = table.save(self.folder)
+        self._add("table", table.name, table.caption, written, cells=_cells(readable))
         return readable
 
     def figure(self, figure: Figure, name: str, caption: str) -> Figure:
@@ -93,22 +97,51 @@ class Gallery:
         self._add("sentences", name, "", written, lines=list(lines))
         return list(lines)
 
+    def page(self, path: Path, name: str, caption: str) -> Path:
+        """Take a web page that lies in the folder; its path."""
+        self._add("page", name, caption, [path])
+        return path
+
+    def adopt(self, folder: Path) -> list[str]:
+        """Copy all that another finished gallery holds, in its order; the entries' names.
+
+        Raises
+        ------
+        WorkbenchError : the folder is no finished gallery, or a file is not what it wrote.
+        """
+        folder = Path(folder)
+        index = folder / "index.json"
+        if not index.is_file():
+            raise WorkbenchError("no finished gallery", where=folder.name, fix="finish() it")
+        names = []
+        for entry in json.loads(index.read_text(encoding="utf-8")):
+            copies = []
+            for file, sha256 in entry["files"].items():
+                if content_hash(folder / file) != sha256:
+                    raise WorkbenchError("a file is not what the gallery wrote", where=file)
+                copies.append(replace_file(self.folder / file, (folder / file).read_bytes()))
+            more = {key: entry[key] for key in ("cells", "lines") if key in entry}
+            self._add(entry["kind"], entry["name"], entry["caption"], copies, **more)
+            names.append(entry["name"])
+        return names
+
     def finish(self) -> Path:
-        """Write ``index.json`` (kind, name, caption, files with SHA-256) and ``index.html``."""
+        """Write ``index.json`` and ``index.html``.
+
+        The index holds of every entry its kind, name, caption, files with SHA-256, and the
+        cells of a table or the lines of sentences as readers see them.
+        """
         from jinja2 import Environment
 
+        kept = ("kind", "name", "caption", "cells", "lines")
         index = [
-            {
-                "kind": entry["kind"],
-                "name": entry["name"],
-                "caption": entry["caption"],
-                "files": {file: content_hash(self.folder / file) for file in entry["files"]},
-            }
+            {key: entry[key] for key in kept if key in entry}
+            | {"files": {file: content_hash(self.folder / file) for file in entry["files"]}}
             for entry in self._entries
         ]
         replace_file(self.folder / "index.json", json.dumps(index, indent=1) + "\n")
         page = Environment(autoescape=True).from_string(_PAGE)
-        text = page.render(title=self.title, introduction=self.introduction, entries=self._marked())
+        text = page.render(title=self.title, introduction=self.introduction, entries=self._entries)
         return replace_file(self.folder / "index.html", text)
 
     def _add(self, kind: str, name: str, caption: str, paths: Sequence[Path], **more) -> None:
@@ -122,8 +155,6 @@ class Gallery:
             }
         )  # fmt: skip
 
-    def _marked(self) -> list[dict]:
-        """The entries with the tables' HTML, which pandas has escaped, marked as such."""
-        from markupsafe import Markup
 
-        return [e | ({"html": Markup(e["html"])} if "html" in e else {}) for e in self._entries]
+def _cells(readable: pd.DataFrame) -> dict[str, list]:
+    return {"head": list(readable.columns), "rows": readable.to_numpy().tolist()}
