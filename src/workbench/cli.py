@@ -36,7 +36,7 @@ SetOption = Annotated[
 def reproduce(
     context: typer.Context,
     profile: ProfileOption = "tiny",
-    cores: Annotated[int, typer.Option(help="Notebooks side by side.")] = 2,
+    cores: Annotated[int, typer.Option(min=1, help="Notebooks side by side.")] = 2,
     overrides: SetOption = [],  # noqa: B006
     stage: Annotated[list[str], typer.Option(help="Only this stage and its inputs.")] = [],  # noqa: B006
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would run.")] = False,
@@ -45,8 +45,14 @@ def reproduce(
 
     Further arguments go to Snakemake, e.g. --executor slurm --jobs 8.
     """
+    from .errors import WorkbenchError
     from .workflow.reproduce import reproduce as run
 
+    if context.args and not context.args[0].startswith("-"):
+        raise WorkbenchError(
+            f"{context.args[0]!r} is no option",
+            fix=f"a profile is named --profile {context.args[0]}",
+        )
     extra = (["--dry-run"] if dry_run else []) + context.args
     raise typer.Exit(run(profile, cores=cores, overrides=overrides, stages=stage, extra=extra))
 
@@ -176,12 +182,17 @@ def params_check(
 
 def main() -> None:
     """``app`` with errors told in one line instead of a traceback."""
-    from .errors import WorkbenchError
+    from .errors import WorkbenchError, outside_fault
 
     try:
         app()
     except WorkbenchError as error:
         print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except OSError as error:
+        if (told := outside_fault(error)) is None:
+            raise
+        print(f"error: {told}", file=sys.stderr)
         raise SystemExit(1) from None
 
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+
+_OUTSIDE = {
+    errno.ENOSPC: "free some space, then give the same command again",
+    errno.EDQUOT: "free some space, then give the same command again",
+    errno.EROFS: "make it writable, or work in a copy of the checkout",
+    errno.EACCES: "make it readable and writable for you",
+    errno.EPERM: "make it readable and writable for you",
+    errno.ENOTDIR: "move the file that is in the way",
+}
 
 
 class WorkbenchError(ValueError):
@@ -26,3 +36,10 @@ class WorkbenchError(ValueError):
 
 def _rebuild(cls, what, where, fix):
     return cls(what, where=where, fix=fix)
+
+
+def outside_fault(error: OSError) -> WorkbenchError | None:
+    """An error for a disk or a folder that cannot be used; None for every other OSError."""
+    if error.errno not in _OUTSIDE:
+        return None
+    return WorkbenchError(str(error.strerror), where=error.filename, fix=_OUTSIDE[error.errno])

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from workbench.cli import app
+from workbench.cli import app, main
 from workbench.methods.registry import condition_names
 from workbench.params import load_profile, profile_names
 
@@ -74,3 +74,28 @@ def test_check_goes_on_after_a_fault(tmp_path):
 def test_show_prints_what_reads_back(tmp_path):
     done = run("show", "smoke", "--set", "seeds=[9]")
     assert done.exit_code == 0 and yaml.safe_load(done.stdout)["seeds"] == [9]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "say"),
+    [
+        (("reproduce", "smoke"), "'smoke' is no option -- a profile is named --profile smoke"),
+        (("reproduce", "--cores", "0"), "should be greater than or equal to 1"),
+    ],
+)
+def test_reproduce_refuses_what_it_would_misread(arguments, say, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["workbench", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code and say in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_disk_that_cannot_be_written_is_told_in_one_line(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("")
+    target = tmp_path / "file" / "in" / "report.html"
+    monkeypatch.setattr("sys.argv", ["workbench", "report", "-p", "smoke", "--out", str(target)])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 1
+    said = f"error: {target.parent}: Not a directory -- move the file that is in the way\n"
+    assert capsys.readouterr().err == said

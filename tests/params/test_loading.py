@@ -179,3 +179,35 @@ def test_digest_is_the_same_in_another_process():
 
 def test_override_values_are_yaml():
     assert parse_override("a.b={c: [1, 2.5, x]}").data == {"a": {"b": {"c": [1, 2.5, "x"]}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "say"),
+    [
+        (b"extends: smoke\nseeds: [\xff]\n", "bad.yaml:2: not UTF-8 text"),
+        (b"extends: smoke\nseeds: [1, \x00]\n", "bad.yaml:2: not YAML"),
+        (b"a: &a [*a]\n", "bad.yaml: a value contains itself"),
+        (
+            b"extends: smoke\ngrpo: {optimiser: {lr: .inf}}\n",
+            "bad.yaml:2: grpo.optimiser.lr: .*finite",
+        ),
+        (
+            b"extends: smoke\nseeds: [-1]\n",
+            "bad.yaml:2: seeds.0: .*greater than or equal to 0, not -1",
+        ),
+        (b"extends: smoke\nseeds: [99999999999999999999]\n", "bad.yaml:2: seeds.0: .*less than"),
+        (b"extends: smoke\nname: ..\n", "bad.yaml:2: name: String should match"),
+        (b"extends: smoke\nconditions: [x/oo]\n", "bad.yaml:2: conditions.0: String should match"),
+    ],
+)
+def test_odd_files_are_told_by_line(tmp_path, content, say):
+    (tmp_path / "bad.yaml").write_bytes(content)
+    with pytest.raises(WorkbenchError, match=say):
+        load_profile(tmp_path / "bad.yaml")
+
+
+def test_an_override_inside_what_is_no_mapping_is_told_by_its_own_name():
+    with pytest.raises(WorkbenchError, match="^override seeds.x=3: seeds: "):
+        load_profile("smoke", ["seeds.x=3"])
+    with pytest.raises(WorkbenchError, match="^override grpo.steps.x=3: grpo.steps: "):
+        load_profile("smoke", ["grpo.steps.x=3"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,9 @@ from ..policy.config import PolicyConfig
 from ..questions.build import QuestionConfig
 from ..retrieval.config import RetrievalConfig
 from ..runs import stable_hash
+
+FolderName = Annotated[str, Field(pattern=r"^[\w-]+$")]  # a condition's runs are in a folder of it
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class MachineConfig(Settings):
@@ -64,11 +67,11 @@ class Profile(Settings):
     equal parts from all strata of ``evaluation.selection`` or as ``training_shares`` say.
     """
 
-    name: str = Field(pattern=r"^[\w.-]+$")
+    name: str = Field(pattern=r"^\w[\w.-]*$")
     description: str
     stages: tuple[str, ...] = Field(min_length=1)
-    conditions: tuple[str, ...] = Field(min_length=1)
-    seeds: tuple[int, ...] = Field(min_length=1)
+    conditions: tuple[FolderName, ...] = Field(min_length=1)
+    seeds: tuple[Seed, ...] = Field(min_length=1)
     machine: MachineConfig = MachineConfig()
     corpus: CorpusConfig = CorpusConfig()
     retrieval: RetrievalConfig = RetrievalConfig()

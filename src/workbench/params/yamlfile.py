@@ -47,13 +47,16 @@ class Document:
         merged = Document(dict(self.data), dict(self.places))
         _lay_over(merged.data, above.data, ())
         for key, place in above.places.items():
+            for length in range(1, len(key)):
+                around = key[:length]
+                if around in above.places or isinstance(_value_at(self.data, around), Mapping):
+                    continue
+                merged.places[around] = place  # what was written there below is replaced
             stale = [k for k in merged.places if k[: len(key)] == key]
             if stale and not isinstance(_value_at(above.data, key), Mapping):
                 for k in stale:
                     del merged.places[k]
             merged.places[key] = place
-            for length in range(1, len(key)):
-                merged.places.setdefault(key[:length], place)
         return merged
 
 
@@ -63,20 +66,24 @@ def read_yaml(path: Path, *, shown: str | None = None) -> Document:
     Raises
     ------
     WorkbenchError
-        the file is missing, is not YAML, repeats a key, or its top is not a mapping.
+        the file cannot be read, is not YAML, repeats a key, or its top is not a mapping.
     """
     shown = shown or str(path)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise WorkbenchError("no such file", where=shown) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise WorkbenchError("not UTF-8 text", where=f"{shown}:{line}") from None
     return parse_yaml(text, shown)
 
 
 def parse_yaml(text: str, shown: str) -> Document:
     """``read_yaml`` on text; ``shown`` is the file name used in messages."""
-    loader = _Loader(text)
+    loader = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         document = Document({}, {(): shown})
         if node is not None:
@@ -85,11 +92,19 @@ def parse_yaml(text: str, shown: str) -> Document:
             document.data = _build(loader, node, (), shown, document.places)
             document.places[()] = shown
         return document
+    except RecursionError:
+        raise WorkbenchError(
+            "a value contains itself, or is nested too deep", where=shown
+        ) from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise WorkbenchError(f"not YAML: {error.reason}", where=f"{shown}:{line}") from None
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise WorkbenchError(f"not YAML: {error.problem}", where=f"{shown}{line}") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def parse_override(text: str) -> Document:
@@ -146,6 +161,10 @@ def _lay_over(below: dict, above: Mapping, key: Key) -> None:
 
 
 def _value_at(data: object, key: Iterable[str | int]) -> object:
+    """The value at a key path, None where there is none."""
     for part in key:
-        data = data[part]  # type: ignore[index]
+        try:
+            data = data[part]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            return None
     return data

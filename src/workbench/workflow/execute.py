@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import WorkbenchError
+from ..errors import WorkbenchError, outside_fault
 from ..params import load_profile
 from ..runs import NOTEBOOK, RunDirectory, runs_root, shown
 from .environment import batch_variables, machine_variables
@@ -88,6 +88,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = execute(profile, stage_name, key, overrides)
     except WorkbenchError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if (told := outside_fault(error)) is None:
+            raise
+        print(f"error: {told}", file=sys.stderr)
         return 1
     print(shown(folder))
     return 0
