@@ -38,8 +38,12 @@ def _rebuild(cls, what, where, fix):
     return cls(what, where=where, fix=fix)
 
 
-def outside_fault(error: OSError) -> WorkbenchError | None:
-    """An error for a disk or a folder that cannot be used; None for every other OSError."""
+def outside_fault(error: OSError, where: str | None = None) -> WorkbenchError | None:
+    """An error for a disk or a folder that cannot be used; None for every other OSError.
+
+    ``where`` is named when the error itself names no file.
+    """
     if error.errno not in _OUTSIDE:
         return None
-    return WorkbenchError(str(error.strerror), where=error.filename, fix=_OUTSIDE[error.errno])
+    where = error.filename or where
+    return WorkbenchError(str(error.strerror), where=where, fix=_OUTSIDE[error.errno])

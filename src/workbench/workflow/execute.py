@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        if (told := outside_fault(error)) is None:
+        if (told := outside_fault(error, f"runs/{profile}/{stage_name}/{key}")) is None:
             raise
         print(f"error: {told}", file=sys.stderr)
         return 1
