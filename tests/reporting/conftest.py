@@ -93,11 +93,21 @@ def differences(scores):
     return trained.assign(value=shift, low=shift - 0.03, high=shift + 0.03)
 
 
-@pytest.fixture(scope="session")
-def credit():
-    """Frames of the retrieval-credit study (credit_frames.py)."""
-    name = "reporting_credit_frames"
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "credit_frames.py")
+def _load(name: str, path: Path):
+    spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def credit():
+    """Frames of the retrieval-credit study (credit_frames.py)."""
+    return _load("reporting_credit_frames", Path(__file__).parent / "credit_frames.py")
+
+
+@pytest.fixture(scope="session")
+def small():
+    """The small corpus and the makers of trajectories that the tests of methods use."""
+    folder = Path(__file__).parents[1] / "methods"
+    return _load("reporting_small_world", folder / "small_world.py")

@@ -160,10 +160,10 @@ def colour_of(advantage: float, bound: float) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Text that can be read on a background: nearly black, or white on dark colours."""
+    """Black or white, whichever has more contrast on a background (always above 4.5 to 1)."""
     linear = [c / 12.92 if c <= 0.04 else ((c + 0.055) / 1.055) ** 2.4
               for c in mpl.colors.to_rgb(colour)]  # fmt: skip
-    return "#1c1c1c" if np.dot(linear, (0.2126, 0.7152, 0.0722)) > 0.22 else "#ffffff"
+    return "#000000" if np.dot(linear, (0.2126, 0.7152, 0.0722)) > 0.179 else "#ffffff"
 
 
 def credit_page(credit: GroupCredit, note: str = "") -> str:
