@@ -44,18 +44,19 @@ def test_a_tree_by_hand():
 def test_only_groups_are_merged_and_a_lone_rollout_needs_no_mask():
     found = [made([1, 2, 3], "a"), made([1, 2, 4, 5], "b"), made([1, 2, 3, 3], "a")]
     shared = pack(found, [0, 1, 2], 100, True)
-    assert [chunk.ids.tolist() for chunk in shared] == [[[1, 2, 3], [1, 2, 4]]]
-    assert shared[0].mask.shape == (2, 1, 3, 3)
+    assert [chunk.padded.ids.tolist() for chunk in shared] == [[[1, 2, 3], [1, 2, 4]]]
+    assert shared[0].padded.mask.shape == (2, 1, 3, 3)
     plain = pack(found, [0, 1, 2], 100, False)
-    assert plain[0].ids.shape == (3, 3) and plain[0].mask is None and plain[0].positions is None
-    assert pack(found, [0, 1], 100, True)[0].mask is None
+    plain = plain[0].padded
+    assert plain.ids.shape == (3, 3) and plain.mask is None and plain.positions is None
+    assert pack(found, [0, 1], 100, True)[0].padded.mask is None
 
 
 def test_chunks_keep_to_their_size_and_leave_out_what_has_no_token():
     found = [made(range(n)) for n in (3, 9, 4, 30)] + [Rollout(np.arange(5), np.arange(0))]
     chunks = pack(found, range(5), 16, False)
     assert [chunk.rows for chunk in chunks] == [[3], [1, 2], [0]]
-    assert all(chunk.ids.numel() <= 16 for chunk in chunks[1:])
+    assert all(chunk.padded.ids.numel() <= 16 for chunk in chunks[1:])
 
 
 def test_the_first_token_cannot_be_selected():

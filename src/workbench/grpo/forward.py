@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -23,26 +24,43 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 Arithmetic = Callable[[], AbstractContextManager]
 
 
-@dataclass(slots=True)
+@dataclass
 class Chunk:
     """Rollouts that go through the model together.
 
-    ``rows`` index the rollouts; ``ids`` int64 [B, L] right-padded.  ``positions`` int64 [B, L]
-    and ``mask`` float [B, 1, L, L] (0 where a token sees another, -inf where not) are there
-    when a row holds a tree of rollouts, else None: plain causal rows.  ``batch``, ``time`` int64
-    [u] place the predictors of the selected tokens in [B, L], row by row; rollouts that share a
-    prefix share predictors.  ``targets`` int64 [n] are the selected tokens and ``predictor``
-    int64 [n] numbers the predictor of each.
+    ``rows`` index the rollouts; their tokens are the nodes of ``trees``, one tree behind the
+    other.  ``nodes`` int64 [u], ascending, are the predictors of the selected tokens; rollouts
+    that share a prefix share predictors.  ``targets`` int64 [n] are the selected tokens and
+    ``predictor`` int64 [n] numbers the predictor of each.
     """
 
     rows: list[int]
+    trees: list[Tree]
+    nodes: Tensor
+    predictor: Tensor
+    targets: Tensor
+
+    @cached_property
+    def padded(self) -> Padded:
+        """One row per tree."""
+        return _pad(self.trees, self.nodes)
+
+
+@dataclass(slots=True)
+class Padded:
+    """A chunk as a transformers model takes it.
+
+    ``ids`` int64 [B, L] right-padded.  ``positions`` int64 [B, L] and ``mask`` float
+    [B, 1, L, L] (0 where a token sees another, -inf where not) are there when a row holds more
+    than one rollout, else None: plain causal rows.  ``batch``, ``time`` int64 [u] place the
+    predictors in [B, L].
+    """
+
     ids: Tensor
     positions: Tensor | None
     mask: Tensor | None
     batch: Tensor
     time: Tensor
-    predictor: Tensor
-    targets: Tensor
 
 
 def pack(
@@ -73,41 +91,47 @@ def pack(
 
 
 def _chunk(rollouts: Sequence[Rollout], trees: list[Tree], device) -> Chunk:
-    width = len(trees[0].tokens)
-    ids = np.zeros((len(trees), width), dtype=np.int64)
-    for i, tree in enumerate(trees):
-        ids[i, : len(tree.tokens)] = tree.tokens
     rows = [row for tree in trees for row in tree.paths]
-    selected = [rollouts[row].positions for row in rows]
-    paths = [path for tree in trees for path in tree.paths.values()]
-    owners = np.repeat(np.arange(len(trees)), [len(tree.paths) for tree in trees])
-    batch = np.repeat(owners, [len(s) for s in selected])
-    time = np.concatenate([path[s - 1] for path, s in zip(paths, selected)])
-    targets = np.concatenate([rollouts[row].tokens[s] for row, s in zip(rows, selected)])
-    places, predictor = np.unique(batch * width + time, return_inverse=True)
+    starts = np.cumsum([0] + [len(tree.tokens) for tree in trees])
+    nodes, targets = [], []
+    for tree, start in zip(trees, starts):
+        for row, path in tree.paths.items():
+            selected = rollouts[row].positions
+            nodes.append(start + path[selected - 1])
+            targets.append(rollouts[row].tokens[selected])
+    nodes, predictor = np.unique(np.concatenate(nodes), return_inverse=True)
+    arrays = (nodes, predictor, np.concatenate(targets))
+    tensors = (torch.as_tensor(array, dtype=torch.int64, device=device) for array in arrays)
+    return Chunk(rows, trees, *tensors)
 
-    def tensor(array: np.ndarray) -> Tensor:
-        return torch.as_tensor(array, dtype=torch.int64, device=device)
 
+def _pad(trees: list[Tree], nodes: Tensor) -> Padded:
+    device, lengths = nodes.device, [len(tree.tokens) for tree in trees]
+    count, width = len(trees), max(lengths)
+    ids = np.zeros((count, width), dtype=np.int64)
+    for i, tree in enumerate(trees):
+        ids[i, : lengths[i]] = tree.tokens
+    starts = torch.as_tensor(np.cumsum([0] + lengths), device=device)
+    batch = torch.searchsorted(starts, nodes, right=True) - 1
     positions = mask = None
     if any(tree.branches for tree in trees):
-        depth = np.zeros((len(trees), width), dtype=np.int64)
-        visible = np.zeros((len(trees), 1, width, width), dtype=bool)
+        depth = np.zeros((count, width), dtype=np.int64)
+        visible = np.zeros((count, 1, width, width), dtype=bool)
         for i, tree in enumerate(trees):
-            depth[i, : len(tree.tokens)] = tree.depth
-            visible[i, 0, : len(tree.tokens), : len(tree.tokens)] = tree.visible()
+            depth[i, : lengths[i]] = tree.depth
+            visible[i, 0, : lengths[i], : lengths[i]] = tree.visible()
             visible[i, 0, range(width), range(width)] = True  # padding sees itself, not nothing
-        positions = tensor(depth)
+        positions = torch.as_tensor(depth, device=device)
         seen = torch.as_tensor(visible, device=device)
         mask = torch.zeros(seen.shape, device=device).masked_fill_(~seen, float("-inf"))
-    batch, time, predictor, targets = map(tensor, (*divmod(places, width), predictor, targets))
-    return Chunk(rows, tensor(ids), positions, mask, batch, time, predictor, targets)
+    ids = torch.as_tensor(ids, device=device)
+    return Padded(ids, positions, mask, batch, nodes - starts[batch])
 
 
 def spread(chunk: Chunk, values: Sequence[np.ndarray], dtype=torch.float32) -> Tensor:
     """Per-rollout arrays of selected-token values [n_j] as one tensor [n] in chunk order."""
     flat = np.concatenate([values[row] for row in chunk.rows])
-    return torch.as_tensor(flat, dtype=dtype, device=chunk.ids.device)
+    return torch.as_tensor(flat, dtype=dtype, device=chunk.targets.device)
 
 
 def gather(chunk: Chunk, flat: Tensor, rollouts: Sequence[Rollout], out: list) -> None:
@@ -137,14 +161,15 @@ class ModelPass:
         self._model, self._arithmetic = causal_lm, arithmetic
 
     def hidden(self, chunk: Chunk) -> Tensor:
+        padded = chunk.padded
         with self._arithmetic():
             hidden = self._model.get_decoder()(
-                input_ids=chunk.ids,
-                position_ids=chunk.positions,
-                attention_mask=chunk.mask,
+                input_ids=padded.ids,
+                position_ids=padded.positions,
+                attention_mask=padded.mask,
                 use_cache=False,
             ).last_hidden_state
-            return hidden[chunk.batch, chunk.time]
+            return hidden[padded.batch, padded.time]
 
     def logits(self, hidden: Tensor) -> Tensor:
         with self._arithmetic():
@@ -155,7 +180,7 @@ class ModelPass:
 def _pieces(chunk: Chunk, size: int) -> Iterator[tuple[slice, Tensor]]:
     """At most ``size`` predictors at a time, and which selected tokens they predict."""
     order = chunk.predictor.argsort(stable=True)
-    count = len(chunk.time)
+    count = len(chunk.nodes)
     starts = torch.arange(0, count + size, size, device=order.device).clamp_(max=count)
     edges = torch.searchsorted(chunk.predictor[order], starts).tolist()
     for start, low, high in zip(range(0, count, size), edges, edges[1:]):

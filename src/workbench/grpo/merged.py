@@ -2,8 +2,8 @@
 
 A LoRA layer computes x·Wᵀ + x·Aᵀ·Bᵀ and differentiates both terms.  Here the forward pass and
 the gradient of the input use W + B·A at once, and only the gradients of A and B, of rank r, are
-products of their own.  Everything else is as in the engine: fused products, packed attention
-inputs, and in the last layer only the predictors of selected tokens go on behind the keys and
+products of their own.  Everything else is as in the engine: fused products, packed tokens,
+and in the last layer only the predictors of selected tokens go on behind the keys and
 values.  Adapters, residual stream and gradients are float32; products are in ``dtype``.
 
 The gradient is that of the adapter model up to rounding; it equals it to float32 tolerance in
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..engines.fused import Part, fusible, head_norms, parts, shape_of
 from ..engines.replica import plain_model
+from .branches import BranchAttention, at, blocks, branches
 from .forward import Chunk
 
 Key = tuple[int, str]
@@ -103,43 +105,28 @@ class MergedForward:
         Of the reference policy (no adapters, no gradient) with ``reference``.
         """
         shape = self._shape
-        rows, width = chunk.ids.shape
-        positions = torch.arange(width).expand(rows, width)
-        positions = positions if chunk.positions is None else chunk.positions
-        if (mask := chunk.mask) is None:
-            mask = torch.full((width, width), float("-inf")).triu_(1).expand(rows, 1, -1, -1)
-        mask = self._spread(mask)
-        turn = self._turns[positions.flatten()][:, None]
-        x = self._embedding[chunk.ids.flatten()].float()
+        tokens, depth = (
+            torch.as_tensor(np.concatenate(parts), dtype=torch.int64)
+            for parts in zip(*((tree.tokens, tree.depth) for tree in chunk.trees))
+        )
+        found = branches(chunk.trees)
+        everywhere = blocks(found)
+        turn = self._turns[depth][:, None]
+        x = self._embedding[tokens].float()
         for layer in range(shape.layers - 1):
             h = _Norm.apply(x, shape.eps, self._dtype)
             query, rest = self._product((layer, "qkv"), h, reference).tensor_split([shape.query], 1)
-            key, value = rest.tensor_split(2, 1)
-            query, key = self._turned(layer, query, key, turn, turn)
-            query = query.unflatten(0, (rows, width)).transpose(1, 2)
-            x = self._behind(layer, x, self._seen(query, key, value, mask), reference)
-        return self._last(chunk, x, turn, mask, reference)
-
-    def _last(self, chunk: Chunk, x: Tensor, turn: Tensor, mask: Tensor, reference: bool) -> Tensor:
-        """The last layer: keys and values of all tokens, the rest at the predictors."""
-        shape, layer = self._shape, self._shape.layers - 1
-        rows, width = chunk.ids.shape
-        row, place, at = chunk.batch, chunk.time, chunk.batch * width + chunk.time
-        counts = torch.bincount(row, minlength=rows)
-        most = int(counts.max())
-        seat = row * most + torch.arange(len(at)) - (counts.cumsum(0) - counts)[row]
+            query, key, value = self._split(layer, query, rest, turn, turn)
+            seen = BranchAttention.apply(query, key, value, everywhere)
+            x = self._behind(layer, x, seen, reference)
+        # The last layer: keys and values of all tokens, the rest at the predictors.
+        layer, nodes = shape.layers - 1, chunk.nodes
         h = _Norm.apply(x, shape.eps, self._dtype)
-        key, value = self._product((layer, "kv"), h, reference).tensor_split(2, 1)
-        query = self._product((layer, "q"), h[at], reference)
-        query, key = self._turned(layer, query, key, turn[at], turn)
-        seats = query.new_zeros(rows * most, shape.heads, shape.head).index_copy(0, seat, query)
-        seats = seats.unflatten(0, (rows, most)).transpose(1, 2)
-        seen = torch.zeros(rows * most, dtype=torch.long).index_copy_(0, seat, place)
-        groups, heads = shape.heads // shape.kv_heads, shape.kv_heads
-        mask = mask.view(rows, heads, groups, width, width)[:, 0, 0]
-        mask = mask[torch.arange(rows)[:, None], seen.view(rows, most)][:, None]
-        attended = self._seen(seats, key, value, self._spread(mask))[seat]
-        x = self._behind(layer, x[at], attended, reference)
+        rest = self._product((layer, "kv"), h, reference)
+        query = self._product((layer, "q"), h[nodes], reference)
+        query, key, value = self._split(layer, query, rest, turn[nodes], turn)
+        seen = BranchAttention.apply(query, key, value, blocks(at(found, nodes.numpy())))
+        x = self._behind(layer, x[nodes], seen, reference)
         return _Norm.apply(x, shape.eps, torch.float32) * self._gain
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -154,41 +141,20 @@ class MergedForward:
             return F.linear(x, self._weights[key], self._biases[key])
         return _MergedLinear.apply(x, self._weights[key], self._biases[key], *leaves)
 
-    def _turned(
-        self, layer: int, query: Tensor, key: Tensor, query_turn: Tensor, turn: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Query [m, heads, d] and key [T, kv heads, d], rotated."""
+    def _split(
+        self, layer: int, query: Tensor, rest: Tensor, query_turn: Tensor, turn: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Query [m, heads, d], key and value [T, kv heads, d], the first two rotated."""
         shape = self._shape
-        found = []
-        gains = self._norms[layer] or (None, None)
-        for x, heads, by, gain in zip(
-            (query, key), (shape.heads, shape.kv_heads), (query_turn, turn), gains
-        ):
-            x = x.unflatten(1, (heads, shape.head))
-            if gain is not None:
-                x = _Norm.apply(x.float(), shape.eps, torch.float32) * gain
-            found.append(_Rotate.apply(x, by, self._dtype))
-        return found[0], found[1]
-
-    def _spread(self, mask: Tensor) -> Tensor:
-        """Mask [B, 1, w, L] as [B * kv heads, groups * w, L] in the products' dtype."""
-        groups = self._shape.heads // self._shape.kv_heads
-        mask = mask.to(self._dtype).expand(-1, self._shape.kv_heads, -1, -1)
-        return mask.repeat(1, 1, groups, 1).flatten(0, 1)
-
-    def _seen(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-        """[B * w, heads * d] of query [B, heads, w, d], key and value [B * L, kv heads * d]."""
-        shape = self._shape
-        rows, _, width, _ = query.shape
-        key, value = (
-            t.reshape(rows, -1, shape.kv_heads, shape.head).transpose(1, 2).flatten(0, 1)
-            for t in (key, value)
-        )
-        query = query.reshape(len(key), -1, shape.head)
-        scores = torch.baddbmm(mask, query, key.transpose(1, 2))
-        weights = scores.softmax(-1, torch.float32).to(self._dtype)
-        out = torch.bmm(weights, value).view(rows, shape.heads, width, shape.head)
-        return out.transpose(1, 2).reshape(rows * width, shape.query)
+        key, value = rest.unflatten(1, (2, shape.kv_heads, shape.head)).unbind(1)
+        query = query.unflatten(1, (shape.heads, shape.head))
+        if (gains := self._norms[layer]) is not None:
+            query, key = (
+                _Norm.apply(x.float(), shape.eps, torch.float32) * gain
+                for x, gain in zip((query, key), gains)
+            )
+        query = _Rotate.apply(query, query_turn, self._dtype)
+        return query, _Rotate.apply(key, turn, self._dtype), value
 
     def _behind(self, layer: int, x: Tensor, attended: Tensor, reference: bool) -> Tensor:
         x = x + self._product((layer, "out"), attended, reference)

@@ -75,8 +75,8 @@ class Trainer:
         ``config.eval_every`` steps.
     on_step : callables that get each ``StepReport`` (on the first worker).
     engine : builds the engine from (model, tokenizer), where the model is a PeftModel under
-        "lora"; default the transformers engine in the update's arithmetic.  Its ``refresh()`` is called whenever the
-        weights have changed.
+        "lora"; default the transformers engine in the update's arithmetic.  Its
+        ``refresh()`` is called whenever the weights have changed.
     rollout : the rollout function; default ``workbench.agent``'s.
 
     Raises
