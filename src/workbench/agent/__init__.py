@@ -1,0 +1,1 @@
+"""Agent: protocols (prompt, parser, observation), batched rollouts, trajectories on disk."""

@@ -1,0 +1,1 @@
+"""The base policy: tokenizer, demonstrations, training from scratch, its card, its store."""

@@ -1,0 +1,1 @@
+"""Questions as graphs over facts of the corpus: relations, construction, splits, store."""
