@@ -46,7 +46,7 @@ class Statement:
     """``relation`` holds between ``subject`` and ``object``; ``evidence`` mentions the object.
 
     ``subject`` and ``object`` are ids of entities (page ids, Wikidata ids) or of literals;
-    ``answers`` are the names of the object, the passage's own first; ``subject_names`` those
+    ``answers`` are the names of the object, the main one first; ``subject_names`` those
     of the subject.  ``mentions_subject`` are the spans of the subject's names in the same
     passage, empty where only the page's title names it.
     """

@@ -77,6 +77,7 @@ def test_an_anchor_outside_its_paragraph_is_told_and_the_page_kept(change, place
         (b"[1]", "not an object", ""),
         ({"wikipedia_id": "Q1"}, "wikipedia_id is not a number", ""),
         ({"wikipedia_id": True}, "wikipedia_id is not a number", ""),
+        ({"wikipedia_id": "9" * 30}, "wikipedia_id is not a number", ""),
         ({"wikipedia_title": " "}, "no wikipedia_title", "1101759"),
         ({"text": "one string"}, "text is not a list of paragraphs", "1101759"),
         ({"text": []}, "text is not a list of paragraphs", "1101759"),
@@ -88,10 +89,13 @@ def test_an_anchor_outside_its_paragraph_is_told_and_the_page_kept(change, place
 )
 def test_what_is_refused(line, reason, record):
     line = line if isinstance(line, bytes) else json.dumps({**RECORD, **line}).encode()
-    if line == b"[1]" or reason != "wikidata_info is not an object":
-        with pytest.raises(Refused) as caught:
-            parse_page(line)
-        assert (caught.value.reason, caught.value.record) == (reason, record)
+    with pytest.raises(Refused) as caught:
+        parse_page(line)
+    assert (caught.value.reason, caught.value.record) == (reason, record)
+
+
+def test_an_id_beyond_wikidata_is_none():
+    assert _page(wikidata_info={"wikidata_id": "Q" + "9" * 12}).qid is None
 
 
 def test_titles():

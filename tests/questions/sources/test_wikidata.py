@@ -46,6 +46,8 @@ def test_property_labels_and_loose_blanks():
         "", "   ", "# a comment",
         f'{Q42} {LABEL} "Douglas Adams"@de .', f'{Q42} {LABEL} "Douglas Adams"@en-gb .',
         f'{Q42} {LABEL} "plain" .', f'{Q42} {LABEL} " "@en .',
+        f"{Q42} {DIRECT} <http://www.wikidata.org/entity/Q1-F2> .",
+        f"{Q42} {DIRECT} <http://www.wikidata.org/entity/Q{'9' * 30}> .",
         f'{Q42} {DIRECT} "text" .', f"{Q42} {DIRECT} <http://example.org/Q1> .",
         f"{Q42} <http://www.wikidata.org/prop/direct-normalized/P69> <http://v.org/1> .",
         f'{Q42} <http://www.wikidata.org/prop/direct/P569> '

@@ -23,7 +23,8 @@ from urllib.parse import unquote
 from ...corpus.records import Page
 
 SECTION = "Section::::"
-_QID = re.compile(r"Q([1-9]\d*)")
+_QID = re.compile(r"Q([1-9][0-9]{0,8})")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _DISAMBIGUATION = re.compile(r" \([^()]*\)$")
 
 
@@ -87,7 +88,7 @@ def parse_page(line: bytes) -> KiltPage:
     if not isinstance(raw, dict):
         raise Refused("not an object", detail=type(raw).__name__)
     number, title, text = (raw.get(k) for k in ("wikipedia_id", "wikipedia_title", "text"))
-    if isinstance(number, bool) or not str(number).isdecimal():
+    if isinstance(number, bool) or not _NUMBER.fullmatch(str(number)):
         raise Refused("wikipedia_id is not a number", detail=repr(number))
     record = str(int(number))
     if not isinstance(title, str) or not title.strip():
@@ -151,6 +152,6 @@ def _anchors(
             continue
         number = str(anchor.get("wikipedia_id") or "")
         target = anchor.get("wikipedia_title") or title_of(str(anchor.get("href") or ""))
-        page_id = int(number) if number.isdecimal() else None
+        page_id = int(number) if _NUMBER.fullmatch(number) else None
         kept.append(Anchor(paragraph, start, end, page_id, str(target)))
     return tuple(kept), tuple(misplaced)

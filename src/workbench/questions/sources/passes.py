@@ -135,7 +135,7 @@ class _Dump:
         if term is None:
             return
         kind, digits = term.subject[:1], term.subject[1:]
-        if not digits.isdecimal():
+        if not digits.isdecimal() or len(digits) > 18:
             return
         if term.subject != self._subject:
             self._close()

@@ -45,6 +45,7 @@ _NOTHING = re.compile(rb"[ \t]*(?:#[^\r\n]*)?\r?\n?$")
 
 _ENTITY = b"<http://www.wikidata.org/entity/"
 _DIRECT = b"<http://www.wikidata.org/prop/direct/P"
+_ITEM = re.compile(re.escape(_ENTITY) + rb"(Q[1-9][0-9]{0,8})>")
 _KINDS = {
     b"<http://www.w3.org/2000/01/rdf-schema#label>": "label",
     b"<http://www.w3.org/2004/02/skos/core#prefLabel>": "label",
@@ -92,8 +93,8 @@ def parse_line(line: bytes, language: bytes = b"en") -> Term | None:
     if predicate.startswith(_DIRECT):
         if value.startswith(b"_:"):
             found = UNKNOWN
-        elif value.startswith(_ENTITY + b"Q"):
-            found = value[len(_ENTITY) : -1].decode()
+        elif match_item := _ITEM.fullmatch(value):
+            found = match_item[1].decode()
         else:
             return None
         number = predicate[len(_DIRECT) : -1]
