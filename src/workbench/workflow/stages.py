@@ -184,13 +184,39 @@ STAGES: tuple[Stage, ...] = (
         figures=True,
     ),
     Stage(
+        "credit_view",
+        "09_credit_made_visible",
+        parts=("policy.source", "grpo.group_size"),
+        upstream=("corpus", "questions", "voting"),
+        files=(
+            "data/policy/token*.json",
+            "params/conditions/oo.yaml", "params/conditions/cov_scalar.yaml",
+            "params/conditions/cov_local.yaml", "params/conditions/cov_permute.yaml",
+        ),  # fmt: skip
+        figures=True,
+    ),
+    Stage(
+        "credit_study",
+        "10_retrieval_credit",
+        parts=(
+            "corpus", "questions", "retrieval.encoder", "policy.source", "grpo", "seeds",
+            "conditions", "evaluation.samples", "bootstrap",
+        ),  # fmt: skip
+        upstream=("corpus", "questions", "train", "evaluation", "voting"),
+        files=(
+            "data/factbook/*", "src/workbench/reporting/published/**/*",
+            "params/conditions/*.yaml",
+        ),  # fmt: skip
+        figures=True,
+    ),
+    Stage(
         "report",
-        "09_tables_and_figures",
+        "11_tables_and_figures",
         parts=(
             "corpus.source", "retrieval.encoder", "policy.source",
             "grpo", "seeds", "conditions", "bootstrap",
         ),  # fmt: skip
-        upstream=("card", "train", "evaluation", "voting"),
+        upstream=("card", "train", "evaluation", "voting", "credit_view", "credit_study"),
         files=("src/workbench/reporting/published/**/*", "params/conditions/*.yaml"),
         figures=True,
         commits=(("figures", "figures"),),
