@@ -4,7 +4,7 @@ import pytest
 
 from workbench.corpus.embedded import load_pages, select_fields
 from workbench.questions.build import QuestionConfig, build_items, page_names
-from workbench.questions.relations import FIELDS, read_facts
+from workbench.questions.relations import FIELDS, read_facts, read_lists
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,8 @@ def pages(all_pages):
 
 @pytest.fixture(scope="session")
 def facts(pages):
-    return {f.fact_id: f for f in read_facts(pages)}
+    """Every fact by id, those of lists included."""
+    return {f.fact_id: f for f in (*read_facts(pages), *read_lists(pages))}
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,8 @@ def names(all_pages):
 @pytest.fixture(scope="session")
 def built(pages, names):
     return build_items(pages, QuestionConfig(), names)
+
+
+@pytest.fixture(scope="session")
+def unlimited(pages, names):
+    return build_items(pages, QuestionConfig(limits={}), names)
