@@ -50,8 +50,8 @@ class Card:
     """Evaluated frames of the measurements and the rollouts of the searched one.
 
     ``closed_book``: greedy, retrieval-disabled prompt, every named fact. ``searched``:
-    greedy with the first search forced, held-out questions of every kind. ``greedy`` and ``sampled``: the
-    policy's own choice, ``sampled`` at temperature 1 in groups. ``deletion``: one row per
+    greedy with the first search forced, held-out questions of every kind. ``greedy`` and
+    ``sampled``: the policy's own choice, ``sampled`` at temperature 1 in groups. ``deletion``: one row per
     valid searched trajectory with ``changed``.
     """
 

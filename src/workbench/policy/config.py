@@ -19,18 +19,29 @@ class CardConfig(Settings):
     seed: int = 0
 
 
+class SecondStage(Settings):
+    """Training that goes on from the first stage: longer questions, fewer statements."""
+
+    demonstrations: DemonstrationConfig = DemonstrationConfig(
+        early_share=0.0, hops=(0.38, 0.30, 0.18, 0.14), stop_early=0.05
+    )
+    training: SFTConfig = SFTConfig(steps=900, lr=1.0e-3, decay_from=0.3, statements=0.25, seed=1)
+
+
 class PolicyConfig(Settings):
     """The policy that everything starts from.
 
     ``source`` is a folder under the project root, another folder or a hub id;
     ``closed_book_prompt`` is the retrieval-disabled prompt.  The rest is the recipe of the
-    embedded base policy (words rarer than ``min_count`` are spelled out) and its card.
+    embedded base policy (words rarer than ``min_count`` are spelled out) and its card: a first
+    stage in which reading begins, and a ``second`` one that also tells what was read on the way.
     """
 
     source: str = "data/policy"
     closed_book_prompt: str = "From memory: {question} <think>"
     min_count: int = Field(default=2, ge=1)
     model: ModelConfig = ModelConfig()
-    demonstrations: DemonstrationConfig = DemonstrationConfig()
+    demonstrations: DemonstrationConfig = DemonstrationConfig(told=0.0)
     training: SFTConfig = SFTConfig()
+    second: SecondStage = SecondStage()
     card: CardConfig = CardConfig()

@@ -47,8 +47,9 @@ class DemonstrationConfig(Settings):
     with long questions from the start, reading did not begin in 700 steps.
     ``direct_known`` applies to facts shown four times or more.  ``hops`` are the shares of
     questions by number of nodes, ``named`` that of named roots among the one-hop ones;
-    ``stop_early`` answers a longer question after too few searches, without loss on the
-    answer.
+    ``told`` is the share of longer questions whose reasoning says what each passage gave and
+    compares lists; ``stop_early`` answers a longer question after too few searches, without
+    loss on the answer.
     """
 
     hops: tuple[float, ...] = (0.48, 0.28, 0.14, 0.10)
@@ -61,6 +62,7 @@ class DemonstrationConfig(Settings):
     sloppy: float = Field(default=0.18, ge=0, le=1)
     closed_book: float = Field(default=0.15, ge=0, le=1)
     statement_closed_book: float = Field(default=0.65, ge=0, le=1)
+    told: float = Field(default=1.0, ge=0, le=1)
     answer_in_reasoning: float = Field(default=0.2, ge=0, le=1)
     swap_answer: float = Field(default=0.65, ge=0, le=1)
     swap_subject: float = Field(default=0.65, ge=0, le=1)
@@ -272,6 +274,7 @@ class Demonstrator:
         if stop > 1 and rng.random() < self.config.stop_early:
             stop = int(rng.integers(1, stop))
         slip = int(rng.integers(stop)) if rng.random() < self.config.sloppy else None
+        told = rng.random() < self.config.told
         draft, seen = self._start(item), []
         for place, lookup in enumerate(lookups[:stop]):
             if not self._shows(seen, lookup.fact):
@@ -281,23 +284,45 @@ class Demonstrator:
                     return self.masked_direct(item, rng)
                 seen += hits
                 draft.say("<think>")
-            draft.say(self._found(lookup, seen, rng)).say(".")
+            draft.say(self._found(lookup, seen, told, rng)).say(".")
         draft.say("</think> <answer>").say(item.answers[0], stop == len(lookups))
         draft.say("</answer>").say(self.eos)
         return self._finish(draft, item, rng, swap=True)
 
-    def _found(self, lookup: Lookup, hits, rng) -> str:
-        """The thought after a passage came: where it stands, or who is possible so far."""
-        if not lookup.open:
-            return self._cite(lookup.fact, rng)
-        same = (lookup.fact.relation, lookup.fact.answer)
-        titles = dict.fromkeys(
-            f.title
-            for h in hits
-            for f in self._on_page.get(h.chunk.page_id, ())
-            if (f.relation, f.answer) == same and self._shows([h], f)
-        )
-        return "One of " + " , ".join(titles)
+    def _found(self, lookup: Lookup, hits, told: bool, rng) -> str:
+        """The thought after a passage came.
+
+        Where it stands, and if ``told`` what it says, unless that is the answer to the question;
+        of a conjunctive node the candidates, at the second passage with which of them are in both.
+        """
+        place = f"{lookup.fact.title} {BY_NAME[lookup.fact.relation].field}"
+        if lookup.backward and lookup.first:
+            return "One of " + " , ".join(self._candidates(lookup, hits))
+        if told and (lookup.first or lookup.second):
+            names = self._candidates(lookup, hits)
+            if lookup.second:
+                names = [f"{n} {'both' if n in lookup.answers else 'not'}" for n in names]
+            return (f"{place}: " if not lookup.backward else "") + " , ".join(names)
+        if told and not lookup.last and not lookup.backward:
+            return f"{place}: {lookup.fact.answer}"
+        return self._cite(lookup.fact, rng)
+
+    def _candidates(self, lookup: Lookup, hits) -> list[str]:
+        """Pages that the passages give for a description, or the objects that a page lists."""
+        shown = [(h, f) for h in hits for f in self._on_page.get(h.chunk.page_id, ())]
+        if lookup.backward:
+            same = (lookup.fact.relation, lookup.fact.answer)
+            found = [
+                f.title for h, f in shown if (f.relation, f.answer) == same and self._shows([h], f)
+            ]
+        else:
+            same = (lookup.fact.relation, lookup.fact.page_id)
+            found = [
+                f.answer
+                for h, f in shown
+                if (f.relation, f.page_id) == same and self._shows([h], f)
+            ]
+        return list(dict.fromkeys(found))
 
     def _find(self, draft: Draft, lookup: Lookup, rng, sloppy: bool):
         """Search until the evidence is there; None when the retriever misses it."""

@@ -24,13 +24,18 @@ class Lookup:
     fact : what the passage says.
     word : what the query knows: the page's title, or the object that describes the page.
     backward : whether the page is what is looked for, by its object.
-    open : a backward lookup that leaves several candidates for the next one to choose from.
+    answers : names of the node's answer.
+    first, second : of the two passages of a conjunctive node, which one this is.
+    last : whether the answer to the question stands here.
     """
 
     fact: Fact
     word: str
     backward: bool = False
-    open: bool = False
+    answers: tuple[str, ...] = ()
+    first: bool = False
+    second: bool = False
+    last: bool = False
 
     def query(self, style: int = 0) -> str:
         """The query in one of `STYLES`; styles 1 and 2 mostly miss the passage."""
@@ -50,7 +55,15 @@ def lookups_of(item: Item, facts: Mapping[str, Fact]) -> list[Lookup]:
         needed = [facts[fact_id] for fact_id in node.fact_id.split("&")]
         backward = node.answers[0] == needed[0].title and not node.prerequisites
         for place, fact in enumerate(needed):
-            left_open = backward and place < len(needed) - 1
-            word = fact.answer if backward else fact.title
-            found.append(Lookup(fact, word, backward, left_open))
+            found.append(
+                Lookup(
+                    fact,
+                    fact.answer if backward else fact.title,
+                    backward,
+                    node.answers,
+                    first=place == 0 and len(needed) > 1,
+                    second=place == 1,
+                    last=node is item.nodes[-1] and place == len(needed) - 1,
+                )
+            )
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..agent.config import AgentConfig
@@ -12,9 +13,9 @@ from ..corpus.records import Chunk, Page
 from ..questions.graph import Item
 from ..questions.relations import RELATIONS, Fact, read_facts, read_lists
 from .config import PolicyConfig
-from .demonstrations import Demonstrator
+from .demonstrations import DemonstrationConfig, Demonstrator
 from .model import build_model
-from .sft import SFTProgress, train
+from .sft import SFTConfig, SFTProgress, train
 from .tokenizer import train_tokenizer
 
 # What demonstrations and the environment say beside corpus and questions.
@@ -91,8 +92,23 @@ def build_policy(
         config.training.seed,
     )  # fmt: skip
     model.set_attn_implementation("eager")  # its backward is faster than SDPA's on CPUs here
-    demonstrator = build_demonstrator(tokenizer, pages, items, searcher, agent, config)
-    train(
-        model, demonstrator, config.training, lambda progress: on_step(progress, model), checkpoint
-    )
+    first = config.training.steps
+    for number, (demonstrations, training) in enumerate(stages(config)):
+        part = config.model_copy(update={"demonstrations": demonstrations})
+        demonstrator = build_demonstrator(tokenizer, pages, items, searcher, agent, part)
+
+        def report(progress: SFTProgress, offset: int = number * first) -> None:
+            on_step(replace(progress, step=progress.step + offset), model)
+
+        kept = checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-{number + 1}")
+        train(model, demonstrator, training, report, kept)
     return model, tokenizer
+
+
+def stages(config: PolicyConfig) -> list[tuple[DemonstrationConfig, SFTConfig]]:
+    """Demonstrations and schedule of each stage; the second may have no steps."""
+    both = [
+        (config.demonstrations, config.training),
+        (config.second.demonstrations, config.second.training),
+    ]
+    return [stage for stage in both if stage[1].steps]

@@ -29,16 +29,18 @@ class SFTConfig(Settings):
     A step draws demonstrations until it has ``tokens_per_step`` tokens, padding excluded;
     ``micro_tokens`` bounds those of one forward pass, padding included: small, so that similar
     lengths go together.  ``warmup_steps`` of linear warm-up, ``lr`` until the share
-    ``decay_from`` of the steps, then linear decay to ``final_lr`` times ``lr``.
+    ``decay_from`` of the steps, then linear decay to ``final_lr`` times ``lr``.  Each fact is
+    stated ``statements`` times its exposures, rounded down.
     """
 
-    steps: int = Field(default=2400, ge=1)
+    steps: int = Field(default=2400, ge=0)
     tokens_per_step: int = Field(default=4000, ge=64)
     micro_tokens: int = Field(default=1024, ge=64)
     lr: float = Field(default=2.0e-3, gt=0)
     warmup_steps: int = Field(default=50, ge=0)
     decay_from: float = Field(default=0.5, ge=0, le=1)
     final_lr: float = Field(default=0.02, ge=0, le=1)
+    statements: float = Field(default=1.0, ge=0)
     weight_decay: float = Field(default=0.0, ge=0)
     checkpoint_every: int = Field(default=100, ge=1)
     grad_clip: float = Field(default=1.0, gt=0)
@@ -73,7 +75,7 @@ def step_batches(
 
     A schedule too short for all statements gives them half of each step and drops the rest.
     """
-    queue = [i for i in demonstrator.single for _ in range(i.exposures)]
+    queue = [i for i in demonstrator.single for _ in range(int(i.exposures * config.statements))]
     generator("statements", config.seed).shuffle(queue)
     early_until = demonstrator.config.early_share * config.steps
     for step in range(start, config.steps):
