@@ -51,8 +51,8 @@ class Card:
 
     ``closed_book``: greedy, retrieval-disabled prompt, every named fact. ``searched``:
     greedy with the first search forced, held-out questions of every kind. ``greedy`` and
-    ``sampled``: the policy's own choice, ``sampled`` at temperature 1 in groups. ``deletion``: one row per
-    valid searched trajectory with ``changed``.
+    ``sampled``: the policy's own choice, ``sampled`` at temperature 1 in groups. ``deletion``:
+    one row per valid searched trajectory with ``changed``.
     """
 
     closed_book: pd.DataFrame
