@@ -3,9 +3,9 @@
 At a few million parameters a transformers model spends most of a decoding step in Python and
 in small kernels.  Here a layer is four products and some twenty small operations, tokens are
 packed without padding, and in the last layer only the positions that are asked for go on
-behind the keys and values.  Products are in the engine's dtype; the residual stream and the
-cache are float32, in which reading a cache on a CPU was measured to be fastest.  Results equal
-the transformers model's up to rounding.
+behind the keys and values.  Products with weights are in the engine's dtype; the residual
+stream, the cache and attention are float32, in which reading a cache on a CPU was measured to be
+fastest.  Results equal the transformers model's up to rounding.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from torch import Tensor, nn
 
 from .fused import Part, Shape, head_norms, parts, shape_of
 from .replica import plain_model
-
-_SCORES = 2**25  # attention scores held at once; beyond it a kernel that holds none is used
 
 # (layer, query [m, heads, d], key and value [T, kv heads, d]) -> [m, heads * d], all float32
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -59,19 +57,20 @@ class LeanDecoder:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits float32 [n, V] of hidden states [n, H]."""
-        return F.linear(hidden.to(self.dtype), self.head, self._head_bias).float()
+        return product(hidden.to(self.dtype), self.head, self._head_bias).float()
 
     def causal(self, ids: Tensor, rows: Tensor, places: Tensor) -> Tensor:
         """Final hidden states float32 [m, H] at (rows, places) of right-padded ids [n, width]."""
         count, width = ids.shape
         positions = torch.arange(width).expand(count, width).flatten()
-        mask = torch.full((width, width), float("-inf"), dtype=self.dtype).triu_(1)
-        mask = self.spread(mask.expand(count, width, width))
+        groups = self.shape.heads > self.shape.kv_heads
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            key, value = (t.unflatten(0, (count, width)).transpose(1, 2) for t in (key, value))
-            query = query.unflatten(0, (count, width))
-            return self.attention(query, key, value, mask).flatten(0, 1)
+            batch = (t.unflatten(0, (count, width)).transpose(1, 2) for t in (query, key, value))
+            out = F.scaled_dot_product_attention(
+                *batch, is_causal=True, scale=1.0, enable_gqa=groups
+            )
+            return out.transpose(1, 2).flatten(2).flatten(0, 1)
 
         return self.run(ids.flatten(), positions, attend)[rows * width + places]
 
@@ -91,11 +90,11 @@ class LeanDecoder:
             weight, bias = self._weights[layer, "qkv"], self._biases[layer, "qkv"]
             h, split, query_turn = self._normed(x), shape.query, turn
             if wanted is not None and layer == shape.layers - 1:
-                query = F.linear(h[wanted], weight[:split], None if bias is None else bias[:split])
-                rest = F.linear(h, weight[split:], None if bias is None else bias[split:])
+                query = product(h[wanted], weight[:split], None if bias is None else bias[:split])
+                rest = product(h, weight[split:], None if bias is None else bias[split:])
                 query_turn, x = turn[wanted], x[wanted]
             else:
-                both = F.linear(h, weight, bias)
+                both = product(h, weight, bias)
                 query, rest = both[:, :split], both[:, split:]
             key, value = rest.float().unflatten(-1, (2, shape.kv_heads, shape.head)).unbind(1)
             query = query.float().unflatten(-1, (shape.heads, shape.head))
@@ -110,32 +109,8 @@ class LeanDecoder:
         scale = x.square().mean(-1, keepdim=True).add_(shape.eps).rsqrt_()
         return x.mul_(scale).mul_(self._gain)
 
-    def spread(self, mask: Tensor) -> Tensor:
-        """Mask [n, w, L] for every key head and its queries: [n * kv heads, queries * w, L]."""
-        groups = self.shape.heads // self.shape.kv_heads
-        if groups > 1:
-            mask = mask.repeat(1, groups, 1)
-        return mask.repeat_interleave(self.shape.kv_heads, 0)
-
-    def attention(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """[n, w, heads * d] of query [n, w, heads, d], keys and values [n, kv heads, L, d].
-
-        Computed in the products' dtype, which is that of ``mask``; spread, it is added to the
-        scores.
-        """
-        count, width, heads, size = query.shape
-        query = query.to(self.dtype).transpose(1, 2).reshape(len(mask), -1, size)
-        keys, values = (t.to(self.dtype).flatten(0, 1) for t in (keys, values))
-        if mask.numel() > _SCORES:
-            batch = (t[:, None] for t in (query, keys, values, mask))
-            out = F.scaled_dot_product_attention(*batch, scale=1.0)
-        else:
-            weights = torch.baddbmm(mask, query, keys.transpose(1, 2)).softmax(-1)
-            out = torch.bmm(weights, values)
-        return out.view(count, heads, width, size).transpose(1, 2).flatten(2)
-
     def _linear(self, layer: int, name: str, x: Tensor) -> Tensor:
-        return F.linear(x, self._weights[layer, name], self._biases[layer, name])
+        return product(x, self._weights[layer, name], self._biases[layer, name])
 
     def _normed(self, x: Tensor) -> Tensor:
         scale = x.square().mean(-1, keepdim=True).add_(self.shape.eps).rsqrt_()
@@ -149,6 +124,27 @@ class LeanDecoder:
         if needed > len(self._turns):
             self._turns = self.shape.rotation(max(needed, 2 * len(self._turns)))
         return self._turns[positions][:, None]
+
+
+def rounded(rows: int) -> int:
+    """At least ``rows``, at most an eighth more: one of eight numbers per power of two."""
+    step = max(8, 2 ** (rows.bit_length() - 4))
+    return -(-rows // step) * step
+
+
+def padded(x: Tensor) -> Tensor:
+    """Rows [n, ...] of a bfloat16 tensor filled up with zeros to ``rounded`` many.
+
+    oneDNN, which multiplies bfloat16 matrices, compiles a kernel for each new shape, in about
+    the time that the product of 1,000 rows takes.  Rollouts would bring new shapes for ever.
+    """
+    more = rounded(len(x)) - len(x) if x.dtype == torch.bfloat16 else 0
+    return F.pad(x, (0, 0, 0, more)) if more else x
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x [n, in] · weightᵀ + bias, without gradient."""
+    return F.linear(padded(x), weight, bias)[: len(x)]
 
 
 def _rotate(x: Tensor, turn: Tensor) -> Tensor:

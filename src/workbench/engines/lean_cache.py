@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .fused import Shape
@@ -115,7 +116,8 @@ def fill(
     places = lengths[:, None] + offsets
     ends = counts.cumsum(0) - 1  # the rows' last tokens among the packed ones
     last = places[torch.arange(count), counts - 1]
-    mask, last_mask = (_mask(decoder, p, shown) for p in (places, last[:, None]))
+    masks = [(torch.arange(shown) <= p[..., None])[:, None] for p in (places, last[:, None])]
+    groups = shape.heads > shape.kv_heads
     rows = (first + torch.arange(count))[:, None].expand(count, width).flatten()[real]
     places = places.flatten()[real]
     rows = rows[:, None] * shape.kv_heads + torch.arange(shape.kv_heads)
@@ -126,21 +128,18 @@ def fill(
         for tensor, new in ((block.keys[layer], key), (block.values[layer], value)):
             tensor.view(-1, shape.head).index_copy_(0, index, new.reshape(-1, shape.head))
             seen.append(tensor[first : first + count, :, :shown])
-        if len(query) < len(real):
-            return decoder.attention(query[:, None], *seen, last_mask)[:, 0]
-        padded = query.new_zeros(count * width, *query.shape[1:])
-        padded[real] = query
-        padded = padded.unflatten(0, (count, width))
-        return decoder.attention(padded, *seen, mask).flatten(0, 1)[real]
+        everywhere = len(query) == len(real)
+        if everywhere:
+            seats = query.new_zeros(count * width, *query.shape[1:])
+            query = seats.index_copy_(0, real, query)
+        query = query.unflatten(0, (count, -1)).transpose(1, 2)
+        mask = masks[0] if everywhere else masks[1]
+        out = F.scaled_dot_product_attention(query, *seen, mask, scale=1.0, enable_gqa=groups)
+        out = out.transpose(1, 2).flatten(2).flatten(0, 1)
+        return out[real] if everywhere else out
 
     ids = torch.tensor([token for row in tokens for token in row])
     return decoder.run(ids, places, attend, ends)
-
-
-def _mask(decoder: LeanDecoder, places: Tensor, shown: int) -> Tensor:
-    unseen = torch.arange(shown) > places[..., None]
-    mask = torch.zeros(unseen.shape, dtype=decoder.dtype)
-    return decoder.spread(mask.masked_fill_(unseen, float("-inf")))
 
 
 @dataclass(slots=True)

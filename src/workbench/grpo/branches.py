@@ -8,7 +8,7 @@ between branches that do not see each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,9 @@ from torch import Tensor
 
 from .trees import Tree
 
+_QUERIES = 128  # of a branch that are computed together
 _SCORES = 2**19  # scores of one head that are computed together
-_WASTE = 1.4  # padded over real scores of branches that are computed together
+_WASTE = 1.2  # padded over real scores of branches that are computed together
 
 
 @dataclass(slots=True)
@@ -79,7 +80,8 @@ def at(found: Sequence[Branch], nodes: np.ndarray) -> list[Branch]:
 
 def blocks(found: Sequence[Branch]) -> list[Block]:
     """Branches in blocks of similar size."""
-    ordered = sorted(found, key=lambda branch: (len(branch.queries), len(branch.keys)))
+    pieces = [piece for branch in found for piece in _pieces(branch)]
+    ordered = sorted(pieces, key=lambda branch: (len(branch.queries), len(branch.keys)))
     made: list[Block] = []
     group: list[Branch] = []
     for branch in ordered:
@@ -91,6 +93,14 @@ def blocks(found: Sequence[Branch]) -> list[Block]:
             grown = [branch]
         group = grown
     return [*made, _block(group)] if group else made
+
+
+def _pieces(branch: Branch) -> Iterator[Branch]:
+    """A long chain in parts: its first tokens need not be held against its last ones."""
+    count = len(branch.queries)
+    for part in np.array_split(np.arange(count), -(-count // _QUERIES)):
+        offsets = branch.offsets[part]
+        yield Branch(branch.queries[part], offsets, branch.keys[: offsets[-1] + 1])
 
 
 def _block(group: list[Branch]) -> Block:

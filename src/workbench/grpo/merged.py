@@ -4,7 +4,8 @@ A LoRA layer computes x·Wᵀ + x·Aᵀ·Bᵀ and differentiates both terms.  He
 the gradient of the input use W + B·A at once, and only the gradients of A and B, of rank r, are
 products of their own.  Everything else is as in the engine: fused products, packed tokens,
 and in the last layer only the predictors of selected tokens go on behind the keys and
-values.  Adapters, residual stream and gradients are float32; products are in ``dtype``.
+values.  Adapters, attention, residual stream and gradients are float32; products with weights
+are in ``dtype``.
 
 The gradient is that of the adapter model up to rounding; it equals it to float32 tolerance in
 float32.
@@ -20,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..engines.fused import Part, fusible, head_norms, parts, shape_of
+from ..engines.lean import padded
 from ..engines.replica import plain_model
 from .branches import BranchAttention, at, blocks, branches
 from .forward import Chunk
@@ -131,15 +133,13 @@ class MergedForward:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits float32 [n, V]."""
-        return F.linear(hidden.to(self._dtype), self._head, self._head_bias).float()
+        x = hidden.to(self._dtype)
+        return _MergedLinear.apply(x, self._head, self._head_bias, None, None).float()
 
     def _product(self, key: Key, x: Tensor, reference: bool) -> Tensor:
-        if reference:
-            return F.linear(x, self._frozen[key], self._biases[key])
-        leaves = self._leaves.get(key)
-        if leaves is None:
-            return F.linear(x, self._weights[key], self._biases[key])
-        return _MergedLinear.apply(x, self._weights[key], self._biases[key], *leaves)
+        weight = self._frozen[key] if reference else self._weights[key]
+        leaves = self._leaves.get(key, (None, None)) if not reference else (None, None)
+        return _MergedLinear.apply(x, weight, self._biases[key], *leaves)
 
     def _split(
         self, layer: int, query: Tensor, rest: Tensor, query_turn: Tensor, turn: Tensor
@@ -153,11 +153,10 @@ class MergedForward:
                 _Norm.apply(x.float(), shape.eps, torch.float32) * gain
                 for x, gain in zip((query, key), gains)
             )
-        query = _Rotate.apply(query, query_turn, self._dtype)
-        return query, _Rotate.apply(key, turn, self._dtype), value
+        return _Rotate.apply(query, query_turn), _Rotate.apply(key, turn), value.float()
 
     def _behind(self, layer: int, x: Tensor, attended: Tensor, reference: bool) -> Tensor:
-        x = x + self._product((layer, "out"), attended, reference)
+        x = x + self._product((layer, "out"), attended.to(self._dtype), reference)
         h = _Norm.apply(x, self._shape.eps, self._dtype)
         both = self._product((layer, "gate_up"), h, reference)
         return x + self._product((layer, "down"), _Gated.apply(both), reference)
@@ -178,17 +177,26 @@ class MergedPass:
 
 
 class _MergedLinear(torch.autograd.Function):
-    """x·weightᵀ + bias with weight = W + up·down; gradients for x, down [R, in], up [out, R]."""
+    """x·weightᵀ + bias with weight = W + up·down; gradients for x, down [R, in], up [out, R].
+
+    ``down`` and ``up`` are None where nothing is adapted.
+    """
 
     @staticmethod
     def forward(ctx, x, weight, bias, down, up):
-        ctx.save_for_backward(x, weight, down.to(x.dtype), up.to(x.dtype))
-        return F.linear(x, weight, bias)
+        count, x = len(x), padded(x)
+        adapters = () if down is None else (x, down.to(x.dtype), up.to(x.dtype))
+        ctx.save_for_backward(weight, *adapters)
+        return F.linear(x, weight, bias)[:count]
 
     @staticmethod
     def backward(ctx, grad):
-        x, weight, down, up = ctx.saved_tensors
-        grad_x = grad @ weight if ctx.needs_input_grad[0] else None
+        weight, *adapters = ctx.saved_tensors
+        count, grad = len(grad), padded(grad)
+        grad_x = (grad @ weight)[:count] if ctx.needs_input_grad[0] else None
+        if not adapters:
+            return grad_x, None, None, None, None
+        x, down, up = adapters
         grad_down = (grad @ up).t() @ x
         grad_up = (F.linear(x, down).t() @ grad).t()
         return grad_x, None, None, grad_down.float(), grad_up.float()
@@ -233,18 +241,18 @@ class _Gated(torch.autograd.Function):
 
 
 class _Rotate(torch.autograd.Function):
-    """Pairs (2i, 2i + 1) of x [T, heads, d] turned by complex64 [T, 1, d / 2]."""
+    """Pairs (2i, 2i + 1) of x [T, heads, d] turned by complex64 [T, 1, d / 2], in float32."""
 
     @staticmethod
-    def forward(ctx, x, turn, dtype):
+    def forward(ctx, x, turn):
         ctx.save_for_backward(turn)
         ctx.dtype = x.dtype
-        return _turned(x, turn).to(dtype)
+        return _turned(x, turn)
 
     @staticmethod
     def backward(ctx, grad):
         (turn,) = ctx.saved_tensors
-        return _turned(grad, turn.conj()).to(ctx.dtype), None, None
+        return _turned(grad, turn.conj()).to(ctx.dtype), None
 
 
 def _turned(x: Tensor, turn: Tensor) -> Tensor:
