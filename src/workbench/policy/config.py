@@ -19,13 +19,35 @@ class CardConfig(Settings):
     seed: int = 0
 
 
-class SecondStage(Settings):
-    """Training that goes on from the first stage: longer questions, fewer statements."""
+class FirstDemonstrations(DemonstrationConfig):
+    """Reading begins with reasoning that only says where the evidence stands."""
 
-    demonstrations: DemonstrationConfig = DemonstrationConfig(
-        early_share=0.0, hops=(0.38, 0.30, 0.18, 0.14), stop_early=0.05
-    )
-    training: SFTConfig = SFTConfig(steps=900, lr=1.0e-3, decay_from=0.3, statements=0.25, seed=1)
+    told: float = Field(default=0.0, ge=0, le=1)
+
+
+class SecondDemonstrations(DemonstrationConfig):
+    """Longer questions, hardly ever cut short."""
+
+    hops: tuple[float, ...] = (0.38, 0.30, 0.18, 0.14)
+    stop_early: float = Field(default=0.05, ge=0, le=1)
+    early_share: float = Field(default=0.0, ge=0, le=1)
+
+
+class SecondTraining(SFTConfig):
+    """A shorter schedule with a quarter of the statements."""
+
+    steps: int = Field(default=900, ge=0)
+    lr: float = Field(default=1.0e-3, gt=0)
+    decay_from: float = Field(default=0.3, ge=0, le=1)
+    statements: float = Field(default=0.25, ge=0)
+    seed: int = 1
+
+
+class SecondStage(Settings):
+    """Training that goes on from the first stage."""
+
+    demonstrations: SecondDemonstrations = SecondDemonstrations()
+    training: SecondTraining = SecondTraining()
 
 
 class PolicyConfig(Settings):
@@ -41,7 +63,7 @@ class PolicyConfig(Settings):
     closed_book_prompt: str = "From memory: {question} <think>"
     min_count: int = Field(default=2, ge=1)
     model: ModelConfig = ModelConfig()
-    demonstrations: DemonstrationConfig = DemonstrationConfig(told=0.0)
+    demonstrations: FirstDemonstrations = FirstDemonstrations()
     training: SFTConfig = SFTConfig()
     second: SecondStage = SecondStage()
     card: CardConfig = CardConfig()
