@@ -1,9 +1,10 @@
 """What intervals allow to say."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from workbench.reporting.claims import claim, verdict
+from workbench.reporting.claims import claim, told_apart, verdict
 from workbench.reporting.numbers import decimal
 
 
@@ -57,3 +58,14 @@ def test_what_rounds_to_zero_has_no_sign():
 def test_decimals(value, digits, plain, signed):
     assert decimal(value, digits) == plain
     assert decimal(value, digits, signed=True) == signed
+
+
+def test_only_what_intervals_tell_apart_is_printed(capsys):
+    rows = pd.DataFrame(
+        [("oo", "em", 0.2, 0.1, 0.3, 10, 1), ("oo", "f1", 0.2, -0.1, 0.3, 10, 2)],
+        columns=["condition", "metric", "value", "low", "high", "n", "hops"],
+    )
+    told_apart(rows, "base", "sampled", "hops")
+    first, only = capsys.readouterr().out.splitlines()
+    assert first.startswith("1 of 2 ")
+    assert only == claim(rows.iloc[0], "oo", "base", "em", "sampled, hops 1")

@@ -45,3 +45,19 @@ def claim(row: Mapping, ours: str, reference: str, metric: str, where: str = "")
         sentence = f"no difference between {pair[0]} and {pair[1]} is shown"
     place = f" ({where})" if where else ""
     return f"{name}{place}: {sentence}: {numbers}"
+
+
+def told_apart(differences, reference: str, where: str, each: str = "") -> None:
+    """Print a frame of paired differences: how many are told apart from 0, and only those.
+
+    Parameters
+    ----------
+    differences : condition, metric, value, low, high, n; rows are condition - ``reference``.
+    where : the questions they are about; ``each`` names a column that says more.
+    """
+    rows = differences.to_dict("records")
+    told = [row for row in rows if verdict(row, row["metric"]) != "no difference shown"]
+    print(f"{len(told)} of {len(rows)} differences are told apart by their intervals")
+    for row in told:
+        place = f"{where}, {each} {row[each]}" if each else where
+        print(claim(row, row["condition"], reference, row["metric"], place))
