@@ -147,6 +147,15 @@ def test_of_equal_passages_the_hash_decides_whatever_the_order(tmp_path, write):
     assert chosen == {103, 104}
 
 
+def test_a_second_page_of_one_id_says_nothing_and_is_not_cut_into_chunks(tmp_path, write):
+    again = _page(1, "Ada Lorn was born in [Bathmer].")
+    found, refused = _grounded(tmp_path, write, [_page(1, "Intro."), again])
+    assert found == {}
+    assert [(r[0], r[1], r[2]) for r in refused] == [("pages", 2, "101")]
+    texts = [c.text for p in tmp_path.glob("*/chunks/*") for c in load_corpus(p).chunks]
+    assert texts == ["Intro.", *["Nothing."] * 3]
+
+
 def test_misplaced_anchors_are_refused_once(tmp_path, write):
     record = json.loads(_page(1, "Ada Lorn was born in [Bathmer]."))
     record["anchors"].append({"paragraph_id": 9, "start": 0, "end": 1, "text": "x"})

@@ -56,6 +56,7 @@ def test_the_readme_shows_a_number_as_id():
     [
         ({"start": 40, "end": 50}, "1:40"),
         ({"start": 5, "end": 5}, "1:5"),
+        ({"end": 99, "text": None}, "1:27"),
         ({"start": -1}, "1:-1"),
         ({"start": 26, "end": 31}, "1:26"),
         ({"paragraph_id": 3}, "3:27"),

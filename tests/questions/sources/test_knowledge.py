@@ -54,6 +54,15 @@ def test_a_second_object_that_no_sentence_says_also_counts(work, second):
     assert [p.graph_id for p in starts(part.knowledge, 6).singles] == ["Q7-P19-Q2"]
 
 
+def test_the_sample_does_not_decide_what_is_functional(work):
+    """Of citizenships mostly those of conjunctions are drawn here, with two objects each."""
+    facts = [(1, 27, 10), (1, 27, 11), (2, 27, 10), (2, 27, 12), (3, 27, 13)]
+    _fill(work, facts, means={27: (100, 105)})
+    part = draw_part(work, SourceConfig())
+    assert len(part.knowledge.statements) == 3 and len(list(shared_pairs(part.knowledge))) == 1
+    assert [p.graph_id for p in starts(part.knowledge, 6).singles] == ["Q3-P27-Q13"]
+
+
 def test_a_conjunction_needs_one_common_object_among_all_that_are_known(work):
     facts = [
         (s, STUDY, o) for s, own in {1: (10, 11), 2: (10, 12), 3: (10, 13)}.items() for o in own

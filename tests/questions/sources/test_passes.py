@@ -6,6 +6,7 @@ import tracemalloc
 import pytest
 
 from workbench.errors import WorkbenchError
+from workbench.questions.sources import passes
 from workbench.questions.sources.passes import Members, read_dump, read_pages
 from workbench.questions.sources.work import Work
 
@@ -145,24 +146,47 @@ def test_a_file_that_is_no_work_file_is_refused(tmp_path):
         Work(tmp_path / "v")
 
 
-def test_a_dump_of_fifty_thousand_lines_needs_the_memory_of_one_shard(work, tmp_path):
-    read_pages(work, _write_pages(tmp_path, 500), 1000)
+@pytest.mark.parametrize("stop", [4, 8, 11])
+def test_a_pass_that_dies_goes_on_after_its_last_shard(work, write, tmp_path, monkeypatch, stop):
+    _dump(work, write, tmp_path, DUMP, 1)
+    unbroken = {t: _rows(work, f"SELECT * FROM {t}") for t in ("facts", "terms", "properties")}
+    path = tmp_path / "other.sqlite"
+    parse = passes.parse_line
+    count = iter(range(1, 100))
+
+    def dying(line, language):
+        if next(count) == stop:
+            raise KeyboardInterrupt
+        return parse(line, language)
+
+    monkeypatch.setattr(passes, "parse_line", dying)
+    with Work(path) as other, pytest.raises(KeyboardInterrupt):
+        _dump(other, write, tmp_path, DUMP, 1)
+    monkeypatch.setattr(passes, "parse_line", parse)
+    with Work(path) as other:
+        begun = other.get("pass:dump")
+        assert (begun or {"line": 0})["line"] == {4: 0, 8: 5, 11: 10}[stop]
+        _dump(other, write, tmp_path, DUMP, 1)
+        assert {t: _rows(other, f"SELECT * FROM {t}") for t in unbroken} == unbroken
+
+
+def test_a_dump_of_fifty_thousand_lines_needs_no_more_memory_than_what_is_held(
+    work, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(passes._Dump, "HELD", 500)
     path = tmp_path / "long.nt"
+    pages = tmp_path / "k.json"
+    pages.write_text("".join(_page(n, n) + "\n" for n in range(1, 5_001)))
+    read_pages(work, pages, 1_000)
     with path.open("w") as out:
-        for number in range(5_000):
+        for number in range(1, 5_001):
             lines = [_label(f"Q{number}", f"entity {number} " + "x" * 100)]
             lines += [_fact(number, p, number + p) for p in range(1, 10)]
             out.writelines(line + "\n" for line in lines)
     assert path.stat().st_size > 6e6
     tracemalloc.start()
-    done = read_dump(work, path, "en", 2_000)
+    done = read_dump(work, path, "en", 1_000_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert done.line == 50_000 and peak < 1.5e6
-    assert _rows(work, "SELECT count(*) FROM facts") == [(500 * 9,)]
-
-
-def _write_pages(tmp_path, number):
-    path = tmp_path / "k.json"
-    path.write_text("".join(_page(n, n) + "\n" for n in range(1, number + 1)))
-    return path
+    assert _rows(work, "SELECT count(*) FROM facts") == [(45_000,)]

@@ -124,10 +124,13 @@ class Sentences:
     def _facts(self, qids: set[int]) -> dict[int, list[tuple[int, int]]]:
         """Subject -> (property, object) among these entities."""
         facts: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        rows = "SELECT s, p, o FROM facts WHERE s IN ({})"
         if len(qids) > 1:
-            for s, p, o in self._work.select_in(rows, sorted(qids)):
-                if o in qids and o != s and p not in self._ignored:
+            rows = (
+                "SELECT s, p, o FROM facts WHERE s IN (SELECT value FROM json_each(?1)) "
+                "AND o IN (SELECT value FROM json_each(?1)) AND o != s"
+            )
+            for s, p, o in self._work.db.execute(rows, (json.dumps(sorted(qids)),)):
+                if p not in self._ignored:
                     facts[s].append((p, o))
         return facts
 
@@ -152,12 +155,14 @@ class Sentences:
                 spans[links[anchor]].append((anchor.start, anchor.end))
             if kilt.qid in involved:
                 spans[kilt.qid] += find_names(text[index], names[kilt.qid])
+            if not any(o in spans for s in (*spans, kilt.qid) for _, o in facts.get(s, ())):
+                continue
             seen: set[Fact] = set()
             bounds = sentences(text[index], [(a.start, a.end) for a in anchors])
             for place, (start, end) in enumerate(bounds):
                 here = {q for q, own in spans.items() if any(start <= a < end for a, _ in own)}
                 about = self._config.subjects == "page" or (index == lead and place == 0)
-                for s in sorted(here | ({kilt.qid} if about else set()), key=lambda q: q or 0):
+                for s in here | ({kilt.qid} if about else set()):
                     seen |= {(s, p, o) for p, o in facts.get(s, ()) if o in here}
             for fact in sorted(seen):
                 subject, obj = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 Span = tuple[int, int]
 
@@ -65,11 +65,30 @@ def find_names(text: str, names: Sequence[str]) -> list[Span]:
 
     Names of one character are left out.
     """
-    usable = sorted({n for n in names if len(n) > 1 and n in text}, key=lambda n: (-len(n), n))
-    if not usable:
-        return []
-    pattern = "|".join(re.escape(n) for n in usable)
-    return [m.span() for m in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", text)]
+    found = [
+        (start, start + len(name))
+        for name in set(names)
+        if len(name) > 1
+        for start in _occurrences(text, name)
+    ]
+    kept: list[Span] = []
+    for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def _occurrences(text: str, name: str) -> Iterator[int]:
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (at and _is_word(text[at - 1])) and not (end < len(text) and _is_word(text[end])):
+            yield at
+        at = text.find(name, at + 1)
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
