@@ -10,9 +10,9 @@ from workbench.corpus.embedded import load_pages, select_fields
 from workbench.corpus.store import save_corpus
 from workbench.policy.config import PolicyConfig
 from workbench.policy.model import ModelConfig, build_model
-from workbench.policy.recipe import build_demonstrator, build_tokenizer
+from workbench.policy.recipe import all_facts, build_demonstrator, build_tokenizer
 from workbench.questions.build import QuestionConfig, build_items, page_names
-from workbench.questions.relations import FIELDS, read_facts
+from workbench.questions.relations import FIELDS
 from workbench.retrieval.config import RetrievalConfig
 from workbench.retrieval.index import build_index
 from workbench.retrieval.searcher import load_searcher
@@ -37,7 +37,7 @@ def world(tmp_path_factory):
         pages=pages,
         chunks=chunks,
         items=items,
-        facts={f.fact_id: f for f in read_facts(pages)},
+        facts={f.fact_id: f for f in all_facts(pages)},
         searcher=load_searcher(folder / "index", corpus, retrieval),
         tokenizer=build_tokenizer(pages, chunks, items, 2),
     )
