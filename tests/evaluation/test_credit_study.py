@@ -89,6 +89,17 @@ def test_differences_weigh_every_question_the_same(frame):
     assert gain.loc["multi-hop", "low"] == pytest.approx(0.3)  # every question gains the same
 
 
+def test_costs_are_compared_over_all_questions_only(frame):
+    wider = frame.assign(searches=frame["f1"] * 2)
+    table = differences(wider, GAINS, overall=["searches"], config=CONFIG)
+    kept = table.groupby("metric")["hop_group"].unique().map(sorted).to_dict()
+    assert kept == {"f1": ["all", "multi-hop", "single-hop"], "searches": ["all"]}
+    values = table[table["hop_group"] == "all"].pivot(
+        index="condition", columns="metric", values="value"
+    )
+    assert values["searches"].tolist() == pytest.approx((2 * values["f1"]).tolist())
+
+
 def test_leaving_a_set_out_changes_the_weights(frame):
     table = leave_one_out(frame, config=CONFIG)
     assert set(table["condition"]) == {"cov_local"}

@@ -109,9 +109,12 @@ def differences(
     contrasts: Sequence[Contrast],
     by: str = "hop_group",
     metrics: Sequence[str] = ("f1",),
+    overall: Sequence[str] = (),
     config: BootstrapConfig | None = None,
 ) -> pd.DataFrame:
     """Every contrast whose conditions the frame holds, in each group of ``by`` and over all.
+
+    ``overall`` are metrics that are compared over all questions only.
 
     Parameters
     ----------
@@ -122,10 +125,11 @@ def differences(
     Rows: condition (ours), reference, panel, ``by``, metric, value, low, high, n, seeds, p.
     """
     columns = ["condition", "reference", "panel", by, "metric", *INTERVAL_COLUMNS]
-    totals, tables = with_total(frame, by), []
-    for contrast in trained_of(contrasts, set(frame["condition"])):
-        table = against(totals, metrics, [by], [contrast.ours], contrast.reference, config)
-        tables.append(table.assign(reference=contrast.reference, panel=contrast.panel))
+    tables = []
+    for part, of in ((with_total(frame, by), metrics), (frame.assign(**{by: ALL}), overall)):
+        for contrast in trained_of(contrasts, set(frame["condition"])) if of else ():
+            table = against(part, of, [by], [contrast.ours], contrast.reference, config)
+            tables.append(table.assign(reference=contrast.reference, panel=contrast.panel))
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]

@@ -93,13 +93,15 @@ def load_policy(folder: Path | str = COMMITTED, dtype: str = "float32"):
 
 
 def load_tokenizer(folder: Path | str):
-    """The tokenizer of a policy folder or hub id.
+    """The tokenizer of a policy folder (a relative one under the project root) or hub id.
 
     A tokenizer that is nothing but its ``tokenizer.json`` is loaded as that: AutoTokenizer
     (transformers 5) would rebuild it with the pieces of the model family's own.
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+    local = project_root() / folder
+    folder = local if local.is_dir() else folder
     settings = Path(folder) / "tokenizer_config.json"
     if settings.is_file():
         if json.loads(settings.read_text()).get("tokenizer_class") in _PLAIN_TOKENIZERS:
