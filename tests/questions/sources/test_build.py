@@ -70,6 +70,8 @@ def test_facts_lead_from_the_roots_to_the_answer(items, world):
             assert set.intersection(*reached) == {o}
             found[node.node_id] = o
             assert world.names[o] in node.answers
+        met = [*found.values(), *(int(root[1:]) for root in item.meta["roots"])]
+        assert len(set(met)) == len(met)  # nothing is found twice, and no root is found
 
 
 def test_mentions_name_the_answer_and_start_in_a_chunk(items, corpus, world):

@@ -15,31 +15,23 @@ import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import lru_cache
 from math import ceil
 from pathlib import Path
 
 from ...corpus.store import ChunkWriter, read_batches
 from ...errors import WorkbenchError
-from ...evaluation.answers import normalise_answer
 from ...seeding import seed_of
-from ..checks import usable_items
-from ..compose import Partial, fill
 from ..enumerate import draw_graphs
 from ..graph import Item
 from ..store import save_items
 from .cooccurrence import read_sentences
-from .descriptions import Root, by_template, mentions, root_of
-from .endpoint import Endpoint
-from .knowledge import Part, draw_part, stand_in, starts, wordings
+from .knowledge import Part, draw_part, starts
 from .mixture import draw_mixture
 from .passes import read_dump, read_pages
+from .pool import Describer, LeaveOut, eligible, met_twice
 from .settings import SourceConfig
 from .work import Progress, Work
-
-Tell = Callable[[str, str], None]
 
 
 def build(kilt: Path | str, dump: Path | str, out: Path | str, config: SourceConfig) -> dict:
@@ -103,7 +95,7 @@ class _Refusals:
 
 
 def _compose(
-    work: Work, part: Part, config: SourceConfig, out: Path, tell: Tell
+    work: Work, part: Part, config: SourceConfig, out: Path, tell: LeaveOut
 ) -> tuple[list[Item], dict]:
     excluded: Counter[str] = Counter()
 
@@ -116,7 +108,7 @@ def _compose(
         starts(part.knowledge, config.sample.holders),
         lambda statement: "pool",
         lambda category, split: ceil(config.sample.pool * config.wanted(category)),
-        _met_twice,
+        met_twice,
         config.sample.fan,
         spare=2,
         holders=config.sample.holders,
@@ -124,127 +116,20 @@ def _compose(
     )
     pool = [p for _, partials in sorted(drawn.graphs.items()) for p in partials]
     categories = {p.graph_id: c for (c, _), partials in drawn.graphs.items() for p in partials}
-    describe = _Describer(work, config, out)
-    candidates: list[tuple[Item, bool]] = []
-    questions: set[str] = set()
-    for partial, words in describe.all(pool):
-        reason, item = _finished(partial, words, categories[partial.graph_id])
-        normal = "" if item is None else normalise_answer(item.question)
-        if item is not None and normal in questions:
-            reason = "the same question twice"
-        elif item is not None:
-            faults = usable_items([item])[1]
-            reason = next(iter(faults), None)
-        if reason is not None:
-            leave_out(reason, partial.graph_id)
-            continue
-        questions.add(normal)
-        first = all(s.statement_id in part.first for s in partial.statements)
-        candidates.append((item, first))
+    describer = Describer(work, config, out)
+    candidates = eligible(describer.all(pool), categories, part.first, leave_out)
     items, short = draw_mixture(candidates, config.counts, config.seed)
     return items, {
         "pool": dict(Counter(categories.values())),
         "eligible": dict(Counter(item.category for item, _ in candidates)),
         "excluded": dict(sorted(excluded.items())),
-        "descriptions": describe.report(),
+        "descriptions": describer.report(),
         "short": [asdict(s) for s in short],
         "questions": {
             split: dict(sorted(Counter(i.category for i in items if i.split == split).items()))
             for split in config.counts
         },
     }
-
-
-def roots_of(partial: Partial) -> list[str]:
-    """The entities whose stand-ins are in the question."""
-    subjects = dict.fromkeys(s.subject for s in partial.statements)
-    return [subject for subject in subjects if stand_in(subject) in partial.question]
-
-
-def _met_twice(partial: Partial) -> str | None:
-    """An answer that is a root, or that is found twice, makes a part of the graph needless."""
-    roots = set(roots_of(partial))
-    answers = [entity for entity in partial.path if entity not in roots]
-    objects = {s.object for s in partial.statements}
-    return "graph shortcut" if objects & roots or len(set(answers)) < len(answers) else None
-
-
-def _finished(
-    partial: Partial, words: dict[str, str] | None, category: str
-) -> tuple[str | None, Item | None]:
-    """(why it is left out, None) or (None, the item)."""
-    if words is None:
-        return "a root without description", None
-    filled = fill(partial, {stand_in(root): phrase for root, phrase in words.items()})
-    if any(mentions(filled.question, node.answers) for node in filled.nodes):
-        return "an answer in the question", None
-    names = {s.subject: s.subject_names for s in partial.statements}
-    if any(mentions(filled.question, names[root]) for root in words):
-        return "a root is named", None
-    return None, Item(
-        f"{len(filled.nodes)}:{filled.graph_id}", filled.question, filled.nodes[-1].answers,
-        category, filled.nodes, "train", meta={"roots": words},
-    )  # fmt: skip
-
-
-class _Describer:
-    """Descriptions of the roots of graphs: the endpoint's where there is one, else a template's."""
-
-    BATCH = 2_000
-
-    def __init__(self, work: Work, config: SourceConfig, out: Path):
-        words = {pid: word for pid, (word, _, _) in wordings(work, config).items()}
-        self._root = lru_cache(maxsize=20_000)(lambda entity: root_of(work, entity, words))
-        self._work, self._used = work, Counter()
-        self._endpoint = None
-        if config.descriptions.model:
-            self._endpoint = Endpoint(config.descriptions, out / "descriptions.jsonl")
-
-    def all(self, pool: list[Partial]) -> Iterator[tuple[Partial, dict[str, str] | None]]:
-        """Each graph with root -> description, None where a root has none."""
-        from tqdm import tqdm
-
-        bar = tqdm(total=len(pool), desc="graphs", unit="graph", disable=None)
-        with bar:
-            for begin in range(0, len(pool), self.BATCH):
-                some = pool[begin : begin + self.BATCH]
-                roots = [self._roots(partial) for partial in some]
-                written = {}
-                if self._endpoint:
-                    written = self._endpoint.describe(r for own in roots for r in own)
-                for partial, own in zip(some, roots):
-                    yield partial, self._words(partial, own, written)
-                    bar.update()
-
-    def report(self) -> dict:
-        """How many descriptions came from where, and what failed."""
-        asked = {}
-        if self._endpoint:
-            failures = dict(sorted(self._endpoint.failures.items()))
-            asked = {"requests": self._endpoint.asked, "failures": failures}
-        return {**dict(sorted(self._used.items())), **asked}
-
-    def _roots(self, partial: Partial) -> list[Root]:
-        """The roots without what names an answer of the graph or another root."""
-        roots = [self._root(entity) for entity in roots_of(partial)]
-        answers = [name for node in partial.nodes for name in node.answers]
-        return [
-            root.without([*answers, *(n for r in roots if r is not root for n in r.names)])
-            for root in roots
-        ]
-
-    def _words(self, partial: Partial, roots: list[Root], written) -> dict[str, str] | None:
-        words: dict[str, str] = {}
-        answers = [name for node in partial.nodes for name in node.answers]
-        for root in roots:
-            phrase, source = written.get(root), "endpoint"
-            if phrase is None or mentions(phrase, answers):
-                phrase, source = by_template(self._work, root), "template"
-            self._used[source if phrase else "none"] += 1
-            if phrase is None:
-                return None
-            words[root.entity] = phrase
-        return words
 
 
 def _write_chunks(
