@@ -1,14 +1,15 @@
 """Seconds of a GRPO step by part, over the committed base policy and the embedded corpus.
 
     python benchmarks/grpo_step.py [--policy data/policy] [--questions 8 32] [--penalties]
-        [--dtype float32|bfloat16] [--attention eager|sdpa] [--share-prefixes]
-        [--chunk-tokens 1024] [--repeat 5]
+        [--dtype auto|float32|bfloat16] [--no-share-prefixes] [--chunk-tokens 1024]
+        [--transformers [--attention eager|sdpa]] [--repeat 5]
 
 A step is what the trainer does: roll out questions x 5 with search, score by Search-R1's
-reward, update LoRA adapters.  The learning rate is so small that the policy stays the same and
-every repeat is a sample of the same work.  ``--penalties`` adds S1's entropy and KL terms: the
-KL needs a pass of the reference policy, and without both terms the rollouts that got no credit
-need no pass at all.
+reward, update LoRA adapters, with the settings of the tiny profile where nothing else is asked
+for. ``--transformers`` runs the transformers model instead of the lean passes. The learning
+rate is so small that the policy stays the same and every repeat is a sample of the same work.
+``--penalties`` adds S1's entropy and KL terms: the KL needs a pass of the reference policy, and
+without both terms the rollouts that got no credit need no pass at all.
 
 Seconds are CPU seconds of this process, because a busy machine stretches the wall; wall seconds
 stand beside them.  Medians over the repeats; the first step warms up.  Writes
@@ -39,7 +40,7 @@ from workbench.corpus.embedded import load_pages
 from workbench.corpus.source import read_chunks, read_pages
 from workbench.corpus.store import Corpus, corpus_hash
 from workbench.grpo import GRPOConfig, ObjectiveConfig
-from workbench.grpo.trainer import StepReport, Trainer
+from workbench.grpo.trainer import ARITHMETIC, StepReport, Trainer
 from workbench.methods import build_method, load_condition
 from workbench.params import load_profile
 from workbench.policy.store import COMMITTED, load_policy
@@ -92,6 +93,7 @@ def measure(world, questions: int, args) -> dict:
         "objective": objective,
         "optimiser": profile.grpo.optimiser.model_copy(update={"lr": 1e-12}),
         "dtype": args.dtype,
+        "lean": not args.transformers,
         "attention": args.attention,
         "chunk_tokens": args.chunk_tokens,
         "share_prefixes": args.share_prefixes,
@@ -118,10 +120,12 @@ def measure(world, questions: int, args) -> dict:
         trainer.method = Timed(trainer.method, clock)
         trainer.updater.update = clock.wrap("update", trainer.updater.update)
         trainer.run()
+        arithmetic = json.loads((Path(folder) / ARITHMETIC).read_text())
     reports = reports[1:]
     tokens = median(r.metrics["tokens"] for r in reports)
     result = {
         "rollouts": f"{questions}x{config.group_size}",
+        "arithmetic": arithmetic,
         "tokens": tokens,
         "generated_tokens": median(r.metrics["generated_tokens"] for r in reports),
         "update_share": median(
@@ -162,15 +166,19 @@ def main() -> None:
     parser.add_argument("--policy", type=Path, default=COMMITTED)
     parser.add_argument("--questions", type=int, nargs="+", default=[8, 32])
     parser.add_argument("--penalties", action="store_true")
-    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
-    parser.add_argument("--attention", default=None, choices=["eager", "sdpa"])
-    parser.add_argument("--chunk-tokens", type=int, default=1024)
-    parser.add_argument("--share-prefixes", action="store_true")
+    parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"])
+    parser.add_argument("--transformers", action="store_true")
+    parser.add_argument("--attention", choices=["eager", "sdpa"])
+    parser.add_argument("--chunk-tokens", type=int)
+    parser.add_argument("--share-prefixes", action=argparse.BooleanOptionalAction)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     torch.set_num_threads(1)
     profile, searcher, items, _, tokenizer = setting(args.policy)
+    for name in ("dtype", "attention", "chunk_tokens", "share_prefixes"):
+        if getattr(args, name) is None:
+            setattr(args, name, getattr(profile.grpo, name))
     results = []
     for questions in args.questions:
         result = measure((profile, searcher, items, tokenizer), questions, args)
@@ -191,6 +199,7 @@ def main() -> None:
         "versions": {name: version(name) for name in ("torch", "transformers", "peft")},
         "settings": {
             "dtype": args.dtype,
+            "lean": not args.transformers,
             "attention": args.attention,
             "chunk_tokens": args.chunk_tokens,
             "share_prefixes": args.share_prefixes,

@@ -5,10 +5,11 @@ of about 110, in groups of five per question.  The model's weights are random an
 tokens are replaced by a script, so that the work is the same on every run; everything else is
 the rollout of ``workbench.agent``: prefill, decoding over the cache, sampling with log-probs,
 parsing, encoding observations.  With ``--direct`` that share of the groups answers at once, which
-is closer to a policy that knows something.
+is closer to a policy that knows something.  ``--transformers`` runs the transformers model
+instead of the lean pass.
 
     python benchmarks/rollout.py [--questions 8 32] [--direct 0] [--kv-heads 3]
-        [--dtype float32] [--lora] [--repeat 3]
+        [--dtype float32] [--transformers] [--lora] [--repeat 3]
 
 Reported are CPU seconds of this process (wall seconds in brackets), since a busy machine
 stretches the wall.
@@ -30,6 +31,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from workbench.agent.config import AgentConfig
 from workbench.agent.rollout import rollout
 from workbench.engines.base import Sampling
+from workbench.engines.lean_session import LeanSession
 from workbench.engines.session import TransformersSession
 from workbench.engines.transformers_engine import TransformersEngine
 from workbench.questions.graph import Item
@@ -120,7 +122,7 @@ class Script:
 def instrument(engine: TransformersEngine, script: Script, clock: Clock) -> None:
     """Time the engine's parts and let the script choose the tokens."""
 
-    class Scripted(TransformersSession):
+    class Scripted(TransformersSession if engine.lean is None else LeanSession):
         def generate(self, rows, limits, stop):
             self._turn_of = getattr(self, "_turn_of", [-1] * len(self._pending))
             for row in rows:
@@ -128,13 +130,13 @@ def instrument(engine: TransformersEngine, script: Script, clock: Clock) -> None
             with clock("engine"):
                 return super().generate(rows, limits, stop)
 
-        def _prefill(self, order, limit):
+        def _prefill(self, *args):
             with clock("prefill"):
-                return super()._prefill(order, limit)
+                return super()._prefill(*args)
 
-        def _step(self, turn, ids, lengths):
+        def _step(self, *args):
             with clock("decode"):
-                return super()._step(turn, ids, lengths)
+                return super()._step(*args)
 
         def _sample(self, turn, logits):
             with clock("sample"):
@@ -161,7 +163,7 @@ def measure(questions: int, args, samples: int = 5) -> None:
     for _ in range(args.repeat + 1):  # the first run warms up
         clock = Clock()
         engine = TransformersEngine(
-            model, tokenizer, dtype=args.dtype, merge=not args.unmerged,
+            model, tokenizer, dtype=args.dtype, merge=not args.unmerged, lean=not args.transformers,
             prefill_tokens=args.prefill_tokens,
         )  # fmt: skip
         instrument(engine, script, clock)
@@ -197,6 +199,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--lora", action="store_true")
     parser.add_argument("--unmerged", action="store_true")
+    parser.add_argument("--transformers", action="store_true")
     parser.add_argument("--top-k", type=int, default=0)
     parser.add_argument("--prefill-tokens", type=int, default=2048)
     parser.add_argument("--repeat", type=int, default=3)

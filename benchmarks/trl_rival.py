@@ -141,7 +141,7 @@ def run_ours(args) -> dict:
             folder=folder,
             seed=0,
             on_step=[lambda report: tokens.append(report.metrics["tokens"])],
-            engine=partial(TransformersEngine, eos=[]),
+            engine=partial(TransformersEngine, eos=[], dtype="float32"),
             rollout=clock.wrap("generation", rollout),
         )
         trainer.updater.update = clock.wrap("update", trainer.updater.update)

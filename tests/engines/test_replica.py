@@ -136,14 +136,15 @@ def mask_of(zeros, ones):
 
 
 def test_compute_dtype(monkeypatch):
-    def on(parameters, **has):
+    def on(parameters, lean=False, **has):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: has)
-        return compute_dtype("auto", "cpu", parameters).name
+        return compute_dtype("auto", "cpu", parameters, lean).name
 
     assert on(2_000_000, amx_bf16=True) == "bfloat16"
     assert on(2_000_000, avx512_bf16=True) == "float32"
     assert on(109_000_000, avx512_bf16=True) == "bfloat16"
-    assert on(109_000_000) == "float32"
+    assert on(109_000_000) == on(109_000_000, lean=True) == "float32"
+    assert on(2_000_000, lean=True, avx512_bf16=True) == "bfloat16"
     assert compute_dtype("bfloat16").torch is torch.bfloat16
     record = compute_dtype("float32").record()
     assert record == {

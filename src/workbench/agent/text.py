@@ -63,10 +63,11 @@ class Codec:
             )
         self.tokenizer = tokenizer
         self._backend = tokenizer.backend_tokenizer
+        unknown = tokenizer.unk_token_id  # asked once: transformers takes long to say
         control = {
             index: token.content
             for index, token in tokenizer.added_tokens_decoder.items()
-            if index != tokenizer.unk_token_id
+            if index != unknown
             and (token.special or re.fullmatch(r"<.+>", token.content, re.DOTALL))
         }
         self.control = frozenset(control)

@@ -73,14 +73,18 @@ class LeanSession(RowSession):
                 for place in set(range(len(turn.rows))).difference(keep):
                     self._held[turn.rows[place]] = decoding.held(place)
                 ids, decoding = ids[turn.narrow(keep)], decoding.narrow(keep, CROWDED)
-            logits = self._engine.logits(decoding.step(ids))
-            self._engine.tokens_processed += turn.unfinished
-            self._engine.tokens_padded += len(turn.rows) - turn.unfinished
+            logits = self._step(turn, decoding, ids)
         for place, row in enumerate(turn.rows):
             self._held[row] = decoding.held(place)
         for row, tokens in turn.tokens.items():
             self._told[row] += tokens
         return self._end_turn(turn)
+
+    def _step(self, turn: Turn, decoding: Decoding, ids: Tensor) -> Tensor:
+        """One token per row of the decoding batch; finished rows in it are padding."""
+        self._engine.tokens_processed += turn.unfinished
+        self._engine.tokens_padded += len(turn.rows) - turn.unfinished
+        return self._engine.logits(decoding.step(ids))
 
     def _alike(self, rows: list[int]) -> list[list[int]]:
         """Rows by what they hold, groups of similar length behind one another."""
