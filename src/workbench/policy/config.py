@@ -28,17 +28,17 @@ class FirstDemonstrations(DemonstrationConfig):
 class SecondDemonstrations(DemonstrationConfig):
     """Longer questions, hardly ever cut short."""
 
-    hops: tuple[float, ...] = (0.38, 0.30, 0.18, 0.14)
+    hops: tuple[float, ...] = (0.36, 0.34, 0.18, 0.12)
+    named: float = Field(default=0.65, ge=0, le=1)
     stop_early: float = Field(default=0.05, ge=0, le=1)
     early_share: float = Field(default=0.0, ge=0, le=1)
 
 
 class SecondTraining(SFTConfig):
-    """A shorter schedule with a quarter of the statements."""
+    """Another schedule with a quarter of the statements."""
 
-    steps: int = Field(default=900, ge=0)
-    lr: float = Field(default=1.0e-3, gt=0)
-    decay_from: float = Field(default=0.3, ge=0, le=1)
+    steps: int = Field(default=2000, ge=0)
+    decay_from: float = Field(default=0.4, ge=0, le=1)
     statements: float = Field(default=0.25, ge=0)
     seed: int = 1
 

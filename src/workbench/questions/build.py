@@ -28,7 +28,7 @@ from .categories import CATEGORIES, CHAIN
 from .compose import Partial, identify, identify_by_two, share, start
 from .enumerate import Starts, draw_graphs, shared_pairs, twin_descriptions
 from .graph import Evidence, Item
-from .relations import BY_NAME, Fact, read_facts, read_lists
+from .relations import BY_NAME, PAIRED, Fact, read_facts, read_lists
 from .statements import Knowledge, Statement
 
 KIND = "country"
@@ -200,7 +200,7 @@ def _starts(knowledge: Knowledge, config: QuestionConfig) -> Starts:
         if not BY_NAME[prop.name].listed:
             singles.append(start(statement, prop, statement.subject_names[0], named=True))
         only = len(knowledge.holders(statement.relation, statement.object)) == 1
-        if prop.describes and only:
+        if prop.describes and only and prop.name not in PAIRED:
             singles.append(identify(statement, prop))
     conjunctive = [
         identify_by_two(first, second, properties, KIND)

@@ -313,6 +313,14 @@ RELATIONS: tuple[Relation, ...] = (
     ),
 )
 
+# Descriptions that are used in pairs only: their objects are met in many other fields, so that even
+# one that a single page has is hard to recognise there.
+PAIRED = frozenset(
+    {
+        "currency", "independence_from", "national_day", "export_partner", "import_partner",
+        "language", "symbol",
+    }
+)  # fmt: skip
 FIELDS: tuple[str, ...] = tuple(dict.fromkeys(r.field for r in RELATIONS))
 BY_NAME: dict[str, Relation] = {r.name: r for r in RELATIONS}
 
