@@ -40,6 +40,7 @@ def world(tmp_path_factory):
         facts={f.fact_id: f for f in all_facts(pages)},
         searcher=load_searcher(folder / "index", corpus, retrieval),
         tokenizer=build_tokenizer(pages, chunks, items, 2),
+        searches={},
     )
 
 

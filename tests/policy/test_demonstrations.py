@@ -1,11 +1,16 @@
-"""What demonstrations teach and what they keep out: masks, exposures, splits, swaps."""
+"""What demonstrations teach and what they keep out: searches, masks, exposures, splits, swaps."""
 
 from collections import Counter
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
 
+from workbench.policy.lookups import lookups_of
 from workbench.policy.sft import SFTConfig, step_batches
+from workbench.questions.build import QuestionConfig, split_of
+from workbench.questions.categories import CATEGORIES, SINGLE
 from workbench.questions.relations import BY_NAME
 from workbench.seeding import generator
 
@@ -45,9 +50,71 @@ def _answer_at(names):
     return range(len(names) - names[::-1].index("<answer>"), len(names) - 2)
 
 
+def _longer(demonstrator):
+    return [item for pool in demonstrator.longer for item in pool]
+
+
+def _of_each_category(demonstrator, most=6):
+    """Some readable questions of every category, named facts first."""
+    found = {SINGLE: list(demonstrator.reading[:most])}
+    for item in _longer(demonstrator):
+        own = found.setdefault(item.category, [])
+        if len(own) < most + most * (item.category == SINGLE):
+            own.append(item)
+    assert found.keys() == set(CATEGORIES)
+    return [item for own in found.values() for item in own]
+
+
+def _ids(world, text):
+    return world.tokenizer.encode(text, add_special_tokens=False)
+
+
+def _queries(world, names):
+    """Token names of each executed query."""
+    places = [i for i, n in enumerate(names) if n == "<search>"]
+    return [names[i + 1 : names.index("</search>", i)] for i in places]
+
+
+def _shows(hits, fact):
+    """Whether one of the passages holds the whole mention, by page, paragraph and extent."""
+    return any(
+        hit.chunk.page_id == fact.page_id
+        and any(
+            e.paragraph == fact.paragraph and e.start <= fact.start and fact.end <= e.end
+            for e in hit.chunk.extents
+        )
+        for hit in hits
+    )
+
+
+def _search(world, query):
+    """What the retriever finds, each query asked once."""
+    if query not in world.searches:
+        (world.searches[query],) = world.searcher.search([query])
+    return world.searches[query]
+
+
+def _expected(world, lookups, styles=None):
+    """Queries that are needed, one for each passage not shown before; their hits.
+
+    ``styles`` maps a place among the lookups to a first, bad style.
+    """
+    queries, seen = [], []
+    for place, lookup in enumerate(lookups):
+        if _shows(seen, lookup.fact):
+            continue
+        for style in ([styles[place]] if styles and place in styles else []) + [0]:
+            queries.append(lookup.query(style))
+            hits = _search(world, queries[-1])
+            if _shows(hits, lookup.fact):
+                break
+        seen += hits
+    return queries, seen
+
+
 def test_prompt_and_observations_are_never_targets(world, plain):
     seen = 0
-    for item in plain.reading[:40] + plain.chains[:40]:
+    for item in plain.reading[:40] + _of_each_category(plain):
         for rng in _rngs(3):
             made = plain.searched(item, rng)
             names = _names(world, made)
@@ -62,8 +129,232 @@ def test_prompt_and_observations_are_never_targets(world, plain):
             assert not made.mask[:start].any() and not made.mask[observed].any()
             taught = made.mask | observed
             untaught = [n for n, t in zip(names[start:], taught[start:], strict=True) if not t]
-            assert untaught in ([], [item.answers[0]])  # a chain answered after one search
-    assert seen > 100
+            # an answer after too few searches is not taught
+            assert untaught in ([], world.tokenizer.tokenize(item.answers[0]))
+    assert seen > 200
+
+
+class TestGraphs:
+    """Searches over question graphs, one for each required passage."""
+
+    @pytest.fixture(scope="class")
+    def straight(self, demonstrators):
+        """Nothing sloppy, nothing cut short, nothing swapped or shuffled."""
+        return demonstrators(
+            **NO_SWAPS, sloppy=0.0, stop_early=0.0, answer_in_reasoning=0.0, shuffle_passages=0.0,
+            told=0.0,
+        )  # fmt: skip
+
+    def test_longer_questions_have_all_passages_found(self, world, plain):
+        pools = plain.longer
+        assert len(pools) == 4 and all(pools)
+        for hops, pool in enumerate(pools, start=1):
+            for item in pool:
+                assert item.hops == hops and item.split != "test"
+                assert item.category != SINGLE or item.roots == "described" or hops > 1
+                for lookup in lookups_of(item, world.facts):
+                    assert _shows(_search(world, lookup.query()), lookup.fact), item.item_id
+        kept = {item.item_id for item in _longer(plain)}
+        missed = 0
+        for item in world.items:  # and whatever was left out misses one, or is no candidate
+            named_fact = item.category == SINGLE and item.roots == "named"
+            if item.split == "test" or named_fact or item.item_id in kept:
+                continue
+            missed += 1
+            lookups = lookups_of(item, world.facts)
+            assert not all(_shows(_search(world, x.query()), x.fact) for x in lookups)
+        assert missed > 0
+
+    def test_pools_follow_the_hops_that_are_set(self, demonstrators, plain):
+        two = demonstrators(hops=(0.5, 0.5)).longer
+        assert [[i.item_id for i in pool] for pool in two] == [
+            [i.item_id for i in pool] for pool in plain.longer[:2]
+        ]
+
+    def test_each_passage_is_searched_once_unless_it_was_shown(self, world, straight):
+        saved = 0
+        for item in _of_each_category(straight, most=40):
+            lookups = lookups_of(item, world.facts)
+            names = _names(world, straight.searched(item, generator("one", item.item_id)))
+            queries, hits = _expected(world, lookups)
+            if item in straight.reading and not _shows(hits, lookups[0].fact):
+                assert "<search>" not in names  # answered directly, without its passage
+                continue
+            assert _queries(world, names) == [world.tokenizer.tokenize(q) for q in queries]
+            assert all(_shows(hits, lookup.fact) for lookup in lookups)
+            assert len(set(queries)) == len(queries)
+            saved += len(lookups) - len(queries)
+        assert saved > 10  # two passages in one chunk, or a page that was read before
+
+    def test_what_is_observed_is_what_the_retriever_gave(self, world, plain):
+        """Each search is followed by its own passages, whole, in some order."""
+        shuffled = 0
+        limit = plain.protocol.config.max_observation_tokens
+        for item in _of_each_category(plain):
+            names = _names(world, plain.searched(item, generator("seen", item.item_id)))
+            asked = [x.query(style) for x in lookups_of(item, world.facts) for style in range(3)]
+            tokens = world.tokenizer.convert_tokens_to_ids(names)
+            for query in _queries(world, names):
+                place = next(
+                    i for i, n in enumerate(names)
+                    if n == "</search>" and names[i - len(query) : i] == query
+                ) + 1  # fmt: skip
+                text = next(q for q in asked if world.tokenizer.tokenize(q) == query)
+                orders = [
+                    plain.protocol.observation(list(order), (), limit).ids
+                    for order in permutations(_search(world, text))
+                ]
+                found = [n for n, ids in enumerate(orders)
+                         if tokens[place : place + len(ids)] == list(ids)]  # fmt: skip
+                assert found
+                shuffled += found[0] > 0
+                assert names[place] == "<information>"
+        assert shuffled > 20
+
+    @pytest.mark.parametrize("told", [0.0, 1.0])
+    def test_whole_sequences_by_hand(self, world, demonstrators, told):
+        """Prompt, searches, passages, thoughts and answer, put together from their texts."""
+        d = demonstrators(
+            **NO_SWAPS, sloppy=0.0, stop_early=0.0, answer_in_reasoning=0.0, shuffle_passages=0.0,
+            told=told,
+        )  # fmt: skip
+        limit = d.protocol.config.max_observation_tokens
+        for item in _of_each_category(d):
+            ids, seen = list(d.protocol.prompt(item.question)), []
+            for lookup in lookups_of(item, world.facts):
+                if not _shows(seen, lookup.fact):
+                    ids += _ids(world, "Looking this up. </think>")
+                    ids += _ids(world, f"<search> {lookup.query()} </search>")
+                    hits = _search(world, lookup.query())
+                    ids += d.protocol.observation(hits, (), limit).ids
+                    ids += _ids(world, "<think>")
+                    seen += hits
+                ids += _ids(world, _thought(world, lookup, seen, told) + ".")
+            ids += _ids(world, f"</think> <answer> {item.answers[0]} </answer> <eos>")
+            made = d.searched(item, generator("hand", item.item_id))
+            assert _names(world, made) == world.tokenizer.convert_ids_to_tokens(ids), item.item_id
+
+    def test_sloppy_queries_come_once_and_are_mended(self, world, demonstrators):
+        d = demonstrators(**NO_SWAPS, sloppy=1.0, stop_early=0.0)
+        kinds = Counter()
+        for item in _of_each_category(d, most=4):
+            lookups = lookups_of(item, world.facts)
+            allowed = [
+                [world.tokenizer.tokenize(q) for q in _expected(world, lookups, {place: style})[0]]
+                for place in range(len(lookups))
+                for style in (1, 2)
+            ]
+            for rng in _rngs(8):
+                names = _names(world, d.searched(item, rng))
+                found = _queries(world, names)
+                if not found:
+                    kinds["missed"] += 1  # only the sloppy way round
+                    continue
+                assert found in allowed, (item.item_id, found)
+                again = " ".join(names).count("<think> Not there . Looking this up . </think>")
+                assert again <= 1
+                kinds["mended" if again else "found at once or not needed"] += 1
+        assert kinds["mended"] > 50 and kinds["found at once or not needed"] > 5
+
+    def test_an_answer_after_too_few_searches_is_not_taught(self, world, demonstrators):
+        d = demonstrators(**NO_SWAPS, sloppy=0.0, stop_early=1.0)
+        cut = 0
+        for item in _of_each_category(d):
+            lookups = lookups_of(item, world.facts)
+            made = d.searched(item, generator("stop", item.item_id))
+            names = _names(world, made)
+            answer = list(_answer_at(names))
+            assert [names[i] for i in answer] == world.tokenizer.tokenize(item.answers[0])
+            after = made.mask[answer[-1] + 1 :]
+            assert after.all() and len(after) == 2 and made.mask[answer[0] - 1]
+            if len(lookups) == 1:
+                assert made.mask[answer].all()
+                continue
+            cut += 1
+            assert not made.mask[answer].any()
+            prefixes = [_expected(world, lookups[:stop])[0] for stop in range(1, len(lookups))]
+            tokenized = [[world.tokenizer.tokenize(q) for q in queries] for queries in prefixes]
+            assert _queries(world, names) in tokenized
+            assert made.mask[: answer[0]].sum() > 5  # the searches are
+        assert cut > 40
+
+    def test_whole_searches_teach_their_answer(self, world, demonstrators):
+        d = demonstrators(**NO_SWAPS, sloppy=0.0, stop_early=0.0)
+        for item in _of_each_category(d):
+            made = d.searched(item, generator("whole", item.item_id))
+            names = _names(world, made)
+            assert all(made.mask[i] for i in _answer_at(names))
+            observed = np.array(names)[_observed(names)].tolist()
+            # the answer, or for a page asked for by its object its title, was read before
+            answer = world.tokenizer.tokenize(item.answers[0])
+            assert " ".join(answer) in " ".join(observed)
+
+    def test_reasoning_without_telling_does_not_give_the_answer_away(self, world, straight):
+        """Only where the last page itself is asked for, its title stands where it was found."""
+        checked = 0
+        for item in _of_each_category(straight):
+            last = lookups_of(item, world.facts)[-1]
+            if last.backward:
+                continue
+            made = straight.searched(item, generator("quiet", item.item_id))
+            names = _names(world, made)
+            said = " ".join(n for n, m in zip(names[: _answer_at(names)[0]], made.mask) if m)
+            checked += 1
+            earlier = " ".join(f.title for f in (x.fact for x in lookups_of(item, world.facts)))
+            answer = " ".join(world.tokenizer.tokenize(item.answers[0]))
+            assert answer not in said or answer in earlier
+        assert checked > 40
+
+    def test_questions_are_drawn_by_hops(self, world, demonstrators, monkeypatch):
+        d = demonstrators(hops=(0.4, 0.3, 0.2, 0.1), named=0.75, named_early=0.5, lookups_late=0.0,
+                          lookups_early=0.0)  # fmt: skip
+        for name in ("searched", "masked_direct"):
+            monkeypatch.setattr(type(d), name, lambda self, item, rng: item)
+        rng = generator("test-hops", 0)
+        drawn = [d.draw(rng) for _ in range(4000)]
+        for hops, share in enumerate((0.4, 0.3, 0.2, 0.1), start=1):
+            found = sum(i.hops == hops for i in drawn) / 4000
+            assert found == pytest.approx(share, abs=5 * (share * (1 - share) / 4000) ** 0.5)
+        single = [i for i in drawn if i.hops == 1]
+        named = sum(i.category == SINGLE and i.roots == "named" for i in single) / len(single)
+        assert named == pytest.approx(0.75, abs=0.06)
+        early = [d.draw(rng, early=True) for _ in range(2000)]
+        assert {i.hops for i in early} == {1, 2}
+        assert sum(i.hops == 1 for i in early) / 2000 == pytest.approx(4 / 7, abs=0.056)
+        single = [i for i in early if i.hops == 1]
+        named = sum(i.category == SINGLE and i.roots == "named" for i in single) / len(single)
+        assert named == pytest.approx(0.5, abs=0.075)
+
+    def test_no_fact_of_a_test_page_is_looked_up(self, world, plain):
+        config = QuestionConfig()
+        for item in plain.reading + _longer(plain):
+            assert item.split != "test"
+            for lookup in lookups_of(item, world.facts):
+                assert split_of(lookup.fact.page_id, config) != "test"
+        test = next(i for i in world.items if i.split == "test")
+        with pytest.raises(KeyError):
+            plain.searched(test, generator("t"))
+
+
+def _thought(world, lookup, hits, told):
+    """What is thought of a passage, worked out from the facts that the passages show."""
+    fact, both = lookup.fact, lookup.first or lookup.second
+    place = f"{fact.title} {BY_NAME[fact.relation].field}"
+    shown = [f for h in hits for f in world.facts.values() if _shows([h], f)]
+    if lookup.backward:
+        names = [f.title for f in shown if (f.relation, f.answer) == (fact.relation, fact.answer)]
+    else:
+        names = [f.answer for f in shown if (f.relation, f.title) == (fact.relation, fact.title)]
+    names = list(dict.fromkeys(names))
+    if lookup.backward and lookup.first:
+        return "One of " + " , ".join(names)
+    if not told or (not both and (lookup.backward or lookup.last)):
+        return place
+    if not both:
+        return f"{place} : {fact.answer}"
+    if lookup.second:
+        names = [f"{n} both" if n in lookup.answers else f"{n} not" for n in names]
+    return " , ".join(names) if lookup.backward else f"{place} : " + " , ".join(names)
 
 
 def _whole(world, item):
@@ -163,7 +454,7 @@ def test_steps_fill_their_tokens_and_depend_on_the_seed(plain):
 
 def test_test_questions_are_never_read_or_answered_with_their_passage(world, plain):
     test = {i.item_id for i in world.items if i.split == "test"}
-    assert test and not test & {i.item_id for i in plain.reading + plain.chains}
+    assert test and not test & {i.item_id for i in plain.reading + _longer(plain)}
     questions = {
         tuple(plain.protocol.prompt(i.question)): i for i in world.items if i.split == "test"
     }
@@ -178,8 +469,8 @@ def test_test_questions_are_never_read_or_answered_with_their_passage(world, pla
 
 def test_swaps_replace_a_name_everywhere_in_the_sequence(world, plain, swapping):
     """The same draws with and without swaps differ by one consistent renaming."""
-    renamed = 0
-    for item in plain.reading + plain.chains:
+    renamed, items = Counter(), _of_each_category(plain, most=40)
+    for item in items:
         a = plain.searched(item, generator("swap", item.item_id))
         b = swapping.searched(item, generator("swap", item.item_id))
         if a.tokens.shape != b.tokens.shape or not (a.mask == b.mask).all():
@@ -188,17 +479,72 @@ def test_swaps_replace_a_name_everywhere_in_the_sequence(world, plain, swapping)
         for x, y in zip(a.tokens.tolist(), b.tokens.tolist(), strict=True):
             assert forward.setdefault(x, y) == y
             assert backward.setdefault(y, x) == x
-        changed = {x for x, y in forward.items() if x != y}
-        facts = [world.facts[n.fact_id] for n in item.nodes]
-        own = {f.answer for f in facts} | {f.title for f in facts}
-        assert {world.tokenizer.convert_ids_to_tokens(x) for x in changed} <= own
-        renamed += len(changed)
+        changed = {world.tokenizer.convert_ids_to_tokens(x) for x, y in forward.items() if x != y}
+        facts = [world.facts[name] for n in item.nodes for name in n.fact_id.split("&")]
+        assert changed <= {f.answer for f in facts} | {f.title for f in facts}
+        renamed[item.category] += len(changed)
         names = _names(world, b)
-        if "<information>" in names and item.hops == 1 and _whole(world, item):
+        if "<information>" in names and item in plain.reading and _whole(world, item):
             (final,) = _answer_at(names)
             assert names[final] in np.array(names)[_observed(names)]
             assert names[final] != item.answers[0]
-    assert renamed > len(plain.reading)
+    assert renamed.keys() == set(CATEGORIES) and min(renamed.values()) > 0
+    assert renamed.total() > 2 * len(items)
+
+
+def test_names_with_an_alias_are_never_swapped(world, plain, swapping):
+    """Each answer on the way gets a second name: it stays, the others go on being swapped."""
+    stayed, renamed = Counter(), 0
+    for item in _of_each_category(plain):
+        for place, node in enumerate(item.nodes):
+            aliased = replace(node, answers=(*node.answers, "Another name"))
+            nodes = (*item.nodes[:place], aliased, *item.nodes[place + 1 :])
+            a, b, free = (
+                _names(world, d.searched(asked, generator("alias", item.item_id)))
+                for d, asked in (
+                    (plain, item), (swapping, replace(item, nodes=nodes)), (swapping, item),
+                )
+            )  # fmt: skip
+            if not len(a) == len(b) == len(free):
+                continue
+            changed = {x for x, y in zip(a, b, strict=True) if x != y}
+            assert not changed & set(node.answers)
+            renamed += len(changed)
+            if set(node.answers) & {x for x, y in zip(a, free, strict=True) if x != y}:
+                stayed[item.category] += 1  # without the alias it would have gone
+    assert stayed.keys() == set(CATEGORIES) and renamed > 50
+
+
+def test_swaps_take_names_of_the_same_kind(world, plain, swapping):
+    """A capital becomes a city, a title a title; what a swap brings in was nowhere before."""
+    kinds = {}
+    for fact in world.facts.values():
+        kinds.setdefault(fact.answer, set()).add(BY_NAME[fact.relation].kind)
+    titles = {f.title for f in world.facts.values()}
+    swaps = 0
+    for item in _of_each_category(plain):
+        a = plain.searched(item, generator("kind", item.item_id))
+        b = swapping.searched(item, generator("kind", item.item_id))
+        if a.tokens.shape != b.tokens.shape:
+            continue
+        old, new = _names(world, a), _names(world, b)
+        own = {BY_NAME[x.fact.relation].kind for x in lookups_of(item, world.facts)}
+        for x, y in {(x, y) for x, y in zip(old, new, strict=True) if x != y}:
+            swaps += 1
+            assert y not in old
+            assert (x in titles and y in titles) or kinds[x] & kinds[y] & own
+    assert swaps > 100
+
+
+def test_no_swaps_leave_everything_as_it_is(world, plain, swapping):
+    """With both shares 0 the retriever's own passages stand in the sequence."""
+    same = 0
+    for item in _of_each_category(plain):
+        names = _names(world, plain.searched(item, generator("as is", item.item_id)))
+        titles = {x.fact.title for x in lookups_of(item, world.facts)}
+        same += all(t in names for t in titles if len(_ids(world, t)) == 1)
+        assert _names(world, plain.searched(item, generator("as is", item.item_id))) == names
+    assert same > 40
 
 
 def test_statements_and_masked_answers_are_never_swapped(plain, swapping):
