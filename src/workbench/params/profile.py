@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from ..agent.config import AgentConfig
 from ..config import Settings
 from ..corpus.source import CorpusConfig
-from ..engines.base import Sampling
+from ..engines.base import Choice, Sampling
 from ..grpo.config import GRPOConfig
 from ..inference.bootstrap import BootstrapConfig
 from ..policy.config import PolicyConfig
@@ -24,12 +24,13 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 class MachineConfig(Settings):
     """Where and in which arithmetic a profile runs.
 
-    ``threads`` are those of one notebook; several notebooks run side by side.  With
-    ``offline`` nothing is asked of a model hub.
+    ``dtype`` is the engines' arithmetic; "auto" is what the machine is fastest in, so that
+    results differ a little between machines.  ``threads`` are those of one notebook; several
+    notebooks run side by side.  With ``offline`` nothing is asked of a model hub.
     """
 
     device: str = Field(default="cpu", pattern=r"^(cpu|mps|cuda(:\d+)?)$")
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Choice = "float32"
     threads: int = Field(default=1, ge=1)
     offline: bool = True
 
