@@ -1,6 +1,7 @@
 """The study's sets, groups and contrasts, on a frame whose differences are known."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -60,8 +61,9 @@ def test_every_condition_is_an_entry_of_params_and_every_contrast_is_of_them():
 
 def test_sets_and_groups(items, frame):
     assert [question_set(i) for i in items] == [
-        "1-hop, single", "1-hop, single", "3-hop-1, chain", "3-hop-1, chain", "named root",
+        "1-hop, single", "1-hop, single", "3-hop-1, chain", "3-hop-1, chain", "2-hop, chain",
     ]  # fmt: skip
+    assert question_set(replace(items[0], roots="named")) == "1-hop, single, named"
     assert {c: hop_group(c) for c in CATEGORIES} == {
         c: "single-hop" if c.startswith("1") else "multi-hop" for c in CATEGORIES
     }
@@ -104,13 +106,13 @@ def test_leaving_a_set_out_changes_the_weights(frame):
     table = leave_one_out(frame, config=CONFIG)
     assert set(table["condition"]) == {"cov_local"}
     left = table.set_index("omitted")
-    assert list(left.index) == ["none", "1-hop, single", "3-hop-1, chain", "named root"]
-    assert left["n"].tolist() == [5, 3, 3, 4]
-    assert left["value"].tolist() == pytest.approx([0.18, 0.3, 0.1, 0.15])
+    assert list(left.index) == ["none", "1-hop, single", "2-hop, chain", "3-hop-1, chain"]
+    assert left["n"].tolist() == [5, 3, 4, 3]
+    assert left["value"].tolist() == pytest.approx([0.18, 0.3, 0.15, 0.1])
 
 
 def test_a_single_set_cannot_be_left_out(frame):
-    one = frame[frame["question_set"] == "named root"]
+    one = frame[frame["question_set"] == "2-hop, chain"]
     assert leave_one_out(one, config=CONFIG)["omitted"].tolist() == ["none"]
 
 

@@ -8,7 +8,7 @@ from workbench.reporting.comparisons import Setting
 
 SETTING = Setting("2 M decoder", "World Factbook, BM25", "60 steps of 16 x 5 rollouts, 3 runs")
 LIFT = {name: round(0.01 * place, 4) for place, name in enumerate(CONDITIONS)}
-SETS = ("1-hop, single", "2-hop, chain", "named root", ALL)
+SETS = ("1-hop, single", "2-hop, chain", "1-hop, single, named", ALL)
 
 
 def intervals(rows, half=0.05):

@@ -50,7 +50,7 @@ class TestScores:
             )
         )
         assert table.columns[:4].tolist() == [
-            "1-hop, single (n = 120)", "2-hop, chain (n = 120)", "named root (n = 120)",
+            "1-hop, single (n = 120)", "1-hop, single, named (n = 120)", "2-hop, chain (n = 120)",
             "Avg (n = 120)",
         ]  # fmt: skip
         assert table.loc["Cov-local", "Avg (n = 120)"] == "0.44 [0.39, 0.49]"

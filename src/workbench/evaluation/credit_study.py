@@ -1,9 +1,10 @@
 """The comparisons of the retrieval-credit study (S3 Tables 1, 8, 9; Figures 2 and 3).
 
-The question categories play the part of S3's data sets: the ten categories of described
-questions are a set each, and questions that name their root are one more.  Every question has
-equal weight in an average (S3's micro average).  All differences are paired over questions
-and, where both conditions were trained with the same seeds, over seeds.
+The question categories play the part of S3's data sets.  One-hop questions that name the page
+they ask about can be answered from memory and are a set of their own; in every other category
+described and named roots stay together, as the questions that are asked are balanced over
+categories.  Every question has equal weight in an average (S3's micro average).  All differences
+are paired over questions and, where both conditions were trained with the same seeds, over seeds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 from ..errors import WorkbenchError
 from ..inference.bootstrap import BootstrapConfig
 from ..inference.paired import INTERVAL_COLUMNS
-from ..questions.categories import CATEGORIES
+from ..questions.categories import CATEGORIES, SINGLE
 from ..questions.graph import Item
 from .contrasts import ALL, against, with_total
 
@@ -28,8 +29,8 @@ CONDITIONS = (
     "cov_local", "cov_dep_local", "am_local", "am_permute", "cov_permute",
     "cov_no_flat", "cov_flat_only", "am_no_flat", "am_flat_only",
 )  # fmt: skip
-NAMED_ROOT = "named root"
-SETS = (*CATEGORIES, NAMED_ROOT)
+NAMED = f"{SINGLE}, named"
+SETS = (SINGLE, NAMED, *CATEGORIES[1:])
 MULTI_HOP, SINGLE_HOP = "multi-hop", "single-hop"
 GROUPS = (MULTI_HOP, SINGLE_HOP, ALL)
 _HOPS = re.compile(r"(\d+)-hop")
@@ -64,8 +65,8 @@ TABLE_9 = tuple(Contrast(name, OUTCOME_ONLY) for name in ("cov_local", "am_local
 
 
 def question_set(item: Item) -> str:
-    """The set that a question counts for: its category, or ``NAMED_ROOT``."""
-    return item.category if item.roots == "described" else NAMED_ROOT
+    """The set that a question counts for: its category, or ``NAMED``."""
+    return NAMED if item.category == SINGLE and item.roots == "named" else item.category
 
 
 def hop_group(category: str) -> str:

@@ -20,6 +20,7 @@ from ..evaluation.contrasts import ALL
 from ..evaluation.credit_study import CONDITIONS, MULTI_HOP, OUTCOME_ONLY, SETS, SINGLE_HOP
 from . import drawing as draw
 from .credit_tables import published_difference
+from .numbers import decimal
 from .published import published_cell
 from .rows import RowPanel, condition_rows
 from .style import ACCENT, WIDTH, colours, display, markers, style
@@ -207,10 +208,10 @@ def by_set_figure(differences: pd.DataFrame) -> Figure:
         for (y, x), number in np.ndenumerate(value.to_numpy()):
             if np.isfinite(number):
                 shown = low.iloc[y, x] > 0 or high.iloc[y, x] < 0
-                dark = abs(number) > 0.6 * bound
+                colour = "white" if abs(number) > 0.6 * bound else "#222222"
                 axis.text(
-                    x + 0.5, y + 0.5, f"{number:+.2f}", ha="center", va="center", fontsize=7,
-                    color="white" if dark else "#222222", weight="bold" if shown else "normal",
+                    x + 0.5, y + 0.5, decimal(number, 2, signed=True), ha="center", va="center",
+                    fontsize=7, color=colour, weight="bold" if shown else "normal",
                 )  # fmt: skip
         labels = [f"{s.replace(', ', ' ')} ({count[s]})" for s in sets]
         axis.set_xticks(np.arange(len(sets)) + 0.5, labels, rotation=35, ha="right", fontsize=7.5)

@@ -87,6 +87,8 @@ def table_1(
     caption = (
         f"S3 Table 1, {METRIC_NAMES[metric]} by question set, {decoding} decoding: mean [95 % "
         f"bootstrap interval over {_over(scores)}], n questions in the head of the column. "
+        "One-hop questions that name their page are a set of their own; the other sets hold "
+        "described and named roots. "
         f"{setting_note(setting)} {missing_conditions(set(scores['condition']))}"
     ).strip()
     return Table(name or f"s3_table_1_{decoding}", caption, columns, rows)
