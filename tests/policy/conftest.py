@@ -1,5 +1,6 @@
 """A world of twelve pages: questions, a real BM25 searcher, the tokenizer and demonstrations."""
 
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -46,8 +47,9 @@ def world(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def demonstrators(world):
-    """A demonstrator for given shares of the mixture."""
+    """A demonstrator for given shares of the mixture; one for each set of them."""
 
+    @cache
     def build(**changes):
         config = PolicyConfig()
         demonstrations = config.demonstrations.model_copy(update=changes)

@@ -6,9 +6,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.errors import WorkbenchError
 from workbench.policy.drafts import Demonstration
 from workbench.policy.model import build_model
-from workbench.policy.sft import SFTConfig, lr_factor, micro_batches, target_loss, train
+from workbench.policy.sft import (
+    SFTConfig,
+    lr_factor,
+    micro_batches,
+    step_batches,
+    target_loss,
+    train,
+)
 
 
 def _made(length, seed=0):
@@ -77,11 +85,14 @@ def test_bfloat16_is_close_and_gives_a_float32_loss(tiny):
 CONFIG = SFTConfig(steps=3, tokens_per_step=600, micro_tokens=512, warmup_steps=1, dtype="float32")
 
 
-def _trained(world, demonstrators, config=CONFIG):
-    sizes, tokenizer = world.small, world.tokenizer
-    model = build_model(sizes, len(tokenizer), tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
-    log = []
-    train(model, demonstrators(), config, log.append)
+def _model(world, **changes):
+    sizes, tokenizer = world.small.model_copy(update=changes), world.tokenizer
+    return build_model(sizes, len(tokenizer), tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
+
+
+def _trained(world, demonstrators, config=CONFIG, checkpoint=None):
+    model, log = _model(world), []
+    train(model, demonstrators(), config, log.append, checkpoint)
     return model, log
 
 
@@ -106,3 +117,141 @@ def test_training_lowers_the_loss(world, demonstrators):
     config = CONFIG.model_copy(update={"steps": 12, "lr": 5e-3})
     _, log = _trained(world, demonstrators, config)
     assert np.mean([p.loss for p in log[-3:]]) < 0.9 * log[0].loss
+
+
+def test_statements_are_a_share_of_the_exposures(demonstrators, monkeypatch):
+    """A quarter of them, rounded down: facts shown fewer than four times are not stated."""
+    d, stated = demonstrators(), []
+    monkeypatch.setattr(
+        type(d), "statement", lambda self, item, rng: stated.append(item.item_id) or _made(50)
+    )
+    config = SFTConfig(steps=20, tokens_per_step=20_000, statements=0.25)
+    monkeypatch.setattr(type(d), "draw", lambda self, rng, early: _made(20_000))
+    assert len(list(step_batches(d, config))) == 20
+    expected = [i.item_id for i in d.single for _ in range(i.exposures // 4)]
+    assert sorted(stated) == sorted(expected) and expected
+
+
+# -- checkpoints ------------------------------------------------------------------------------
+
+
+class Killed(Exception):
+    pass
+
+
+LONG = CONFIG.model_copy(update={"steps": 5, "checkpoint_every": 2})
+
+
+@pytest.fixture(scope="module")
+def unbroken(world, demonstrators):
+    return _trained(world, demonstrators, LONG)
+
+
+def _same(a, b):
+    own, other = a.state_dict(), b.state_dict()
+    return own.keys() == other.keys() and all(torch.equal(own[k], other[k]) for k in own)
+
+
+def _kill(world, demonstrators, path, after, config=LONG):
+    """Train until step ``after`` was logged; nothing of the training itself is cleaned up."""
+
+    def on_step(progress):
+        if progress.step == after:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(_model(world), demonstrators(), config, on_step, path)
+
+
+@pytest.mark.parametrize(("after", "kept"), [(0, None), (1, None), (2, 2), (3, 2), (4, 4)])
+def test_a_killed_training_goes_on_to_the_same_weights(
+    world, demonstrators, unbroken, tmp_path, after, kept
+):
+    path = tmp_path / "deep" / "state.pt"
+    _kill(world, demonstrators, path, after)
+    steps = len(torch.load(path, weights_only=True)["log"]) if path.exists() else None
+    assert steps == kept
+    path.parent.mkdir(exist_ok=True)
+    path.with_name("state.pt.part").write_bytes(b"killed while writing")
+    model, log = _trained(world, demonstrators, LONG, path)
+    assert _same(model, unbroken[0]) and log == unbroken[1]
+    assert not model.training
+
+
+def test_it_can_be_killed_again_and_again(world, demonstrators, unbroken, tmp_path):
+    path = tmp_path / "state.pt"
+    for after in (2, 3, 4):
+        _kill(world, demonstrators, path, after)
+    model, log = _trained(world, demonstrators, LONG, path)
+    assert _same(model, unbroken[0]) and log == unbroken[1]
+
+
+def test_a_checkpoint_of_the_last_step_is_the_whole_training(world, demonstrators, tmp_path):
+    config = LONG.model_copy(update={"steps": 4})
+    path = tmp_path / "state.pt"
+    model, log = _trained(world, demonstrators, config, path)
+    again, repeated = _trained(world, demonstrators, config, path)
+    assert _same(model, again) and log == repeated
+    assert not _same(again, _model(world))
+
+
+def test_checkpoints_do_not_change_the_training(world, demonstrators, unbroken, tmp_path):
+    model, log = _trained(world, demonstrators, LONG, tmp_path / "state.pt")
+    assert _same(model, unbroken[0]) and log == unbroken[1]
+
+
+def _refused(path, message, model, demonstrator, config=LONG):
+    with pytest.raises(WorkbenchError, match=message) as error:
+        train(model, demonstrator, config, checkpoint=path)
+    assert error.value.where == str(path)
+    assert error.value.fix == "delete it to start anew"
+
+
+@pytest.fixture(scope="module")
+def state(world, demonstrators, tmp_path_factory):
+    path = tmp_path_factory.mktemp("state") / "state.pt"
+    _kill(world, demonstrators, path, 2)
+    return path
+
+
+@pytest.mark.parametrize("change", [{"lr": 1e-3}, {"steps": 6}, {"seed": 1}, {"dtype": "bfloat16"}])
+def test_a_checkpoint_of_other_settings_is_refused(world, demonstrators, state, change):
+    model, other = _model(world), LONG.model_copy(update=change)
+    _refused(state, "of other settings", model, demonstrators(), other)
+    assert _same(model, _model(world))  # nothing was loaded
+
+
+def test_a_checkpoint_of_other_demonstrations_is_refused(world, demonstrators, state):
+    _refused(state, "of other settings", _model(world), demonstrators(sloppy=0.5))
+
+
+def test_a_checkpoint_of_another_model_is_refused(world, demonstrators, state):
+    for sizes in ({"intermediate_size": 36}, {"layers": 3}):
+        _refused(state, "of another model", _model(world, **sizes), demonstrators())
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, 0.5, 0.99])
+def test_a_truncated_checkpoint_is_refused(world, demonstrators, state, tmp_path, keep):
+    whole = state.read_bytes()
+    path = tmp_path / "state.pt"
+    path.write_bytes(whole[: keep if isinstance(keep, int) else int(keep * len(whole))])
+    _refused(path, "not a readable checkpoint", _model(world), demonstrators())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\0" * 64, b"no checkpoint at all\n", b"PK\x03\x04 not a zip", b"cnumpy\n."],
+)
+def test_another_file_is_refused(world, demonstrators, tmp_path, content):
+    path = tmp_path / "state.pt"
+    path.write_bytes(content)
+    _refused(path, "not a readable checkpoint", _model(world), demonstrators())
+
+
+@pytest.mark.parametrize(
+    "content", [{}, [1, 2], 7, {"log": 5}, {"log": [], "settings": {}}, {"log": [(1, 2)]}]
+)
+def test_what_torch_wrote_for_something_else_is_refused(world, demonstrators, tmp_path, content):
+    path = tmp_path / "state.pt"
+    torch.save(content, path)
+    _refused(path, "not a readable checkpoint", _model(world), demonstrators())

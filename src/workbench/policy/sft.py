@@ -22,6 +22,12 @@ from ..seeding import generator
 from .demonstrations import Demonstrator
 from .drafts import Demonstration
 
+# What reading a truncated, foreign or otherwise broken checkpoint raises.
+_UNREADABLE = (
+    RuntimeError, EOFError, OSError, ValueError, TypeError, LookupError, AttributeError,
+    pickle.UnpicklingError,
+)  # fmt: skip
+
 
 class SFTConfig(Settings):
     """Steps, sizes and schedule.
@@ -140,13 +146,22 @@ def train(
     With a ``checkpoint`` file, the state is kept there every ``checkpoint_every`` steps, and a
     killed training goes on from it to the same weights; ``on_step`` then sees the steps before
     again, from the file.
+
+    Raises
+    ------
+    WorkbenchError
+        a checkpoint that cannot be read, or one of other settings, demonstrations or model.
     """
     import torch
 
     optimiser = torch.optim.AdamW(
         model.parameters(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.weight_decay
     )
-    log = _resume(checkpoint, model, optimiser, config)
+    settings = {
+        "training": config.model_dump(mode="json"),
+        "demonstrations": demonstrator.config.model_dump(mode="json"),
+    }
+    log = _resume(checkpoint, model, optimiser, settings)
     for progress in log:
         on_step(progress)
     pad = model.config.pad_token_id
@@ -167,16 +182,16 @@ def train(
         log.append(SFTProgress(step, total / targets, sum(len(d.tokens) for d in batch), factor))
         on_step(log[-1])
         if checkpoint is not None and len(log) % config.checkpoint_every == 0:
-            _keep(checkpoint, model, optimiser, config, log)
+            _keep(checkpoint, model, optimiser, settings, log)
     model.eval()
 
 
-def _keep(path: Path, model, optimiser, config: SFTConfig, log: list[SFTProgress]) -> None:
+def _keep(path: Path, model, optimiser, settings: dict, log: list[SFTProgress]) -> None:
     """Write the training state, complete or not at all."""
     import torch
 
     state = {
-        "config": config.model_dump(mode="json"),
+        "settings": settings,
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
         "log": [astuple(progress) for progress in log],
@@ -187,22 +202,24 @@ def _keep(path: Path, model, optimiser, config: SFTConfig, log: list[SFTProgress
     os.replace(part, path)
 
 
-def _resume(path: Path | None, model, optimiser, config: SFTConfig) -> list[SFTProgress]:
+def _resume(path: Path | None, model, optimiser, settings: dict) -> list[SFTProgress]:
     """Load a kept state into model and optimiser; the steps that it has behind it."""
     import torch
 
     if path is None or not path.is_file():
         return []
+    anew = "delete it to start anew"
     try:
         state = torch.load(path, weights_only=True)
-    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-        raise WorkbenchError(
-            f"not a readable checkpoint: {error}", where=path, fix="delete it to start anew"
-        ) from error
-    if state["config"] != config.model_dump(mode="json"):
-        raise WorkbenchError(
-            "the checkpoint is of other settings", where=path, fix="delete it to start anew"
-        )
-    model.load_state_dict(state["model"])
-    optimiser.load_state_dict(state["optimiser"])
-    return [SFTProgress(*values) for values in state["log"]]
+        log = [SFTProgress(*values) for values in state["log"]]
+        kept, weights, moments = state["settings"], state["model"], state["optimiser"]
+    except _UNREADABLE as error:
+        raise WorkbenchError(f"not a readable checkpoint: {error}", where=path, fix=anew) from error
+    if kept != settings:
+        raise WorkbenchError("the checkpoint is of other settings", where=path, fix=anew)
+    try:
+        model.load_state_dict(weights)
+        optimiser.load_state_dict(moments)
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise WorkbenchError("the checkpoint is of another model", where=path, fix=anew) from error
+    return log
