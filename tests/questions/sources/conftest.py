@@ -1,4 +1,4 @@
-"""A made-up world of about a hundred entities, written in the formats of KILT and Wikidata.
+"""A made-up world of about a hundred entities in the formats of KILT and Wikidata; a server.
 
 Countries have a capital and languages, cities a country and a mayor, universities a city,
 people a birthplace, two universities and a spouse, films a director and a cast.  Every fact has a
@@ -10,7 +10,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import threading
 from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
@@ -227,3 +229,60 @@ def built(files, config, tmp_path_factory):
     """(folder, report) of the world's questions."""
     out = tmp_path_factory.mktemp("built")
     return out, build(*files, out, config)
+
+
+class Server:
+    """Speaks the chat completions format over HTTP.
+
+    It answers by ``answer(request)``: the phrase, or a status and the bytes of the body.
+    """
+
+    def __init__(self):
+        self.requests: list[dict] = []
+        self.headers: list[dict] = []
+        self.answer = lambda request: "the one from Bathmer"
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):  # noqa: N802
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                server.requests.append({"path": self.path, **request})
+                server.headers.append({k.lower(): v for k, v in self.headers.items()})
+                found = server.answer(request)
+                status, body = found if isinstance(found, tuple) else (200, found)
+                if isinstance(body, str):
+                    body = json.dumps(_completion(body)).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.send_header("retry-after-ms", "1")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self):
+        self._http.shutdown()
+        self._http.server_close()
+
+
+def _completion(text):
+    message = {"role": "assistant", "content": text, "refusal": None}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
+    return {
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [choice], "usage": usage,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def server():
+    running = Server()
+    yield running
+    running.close()

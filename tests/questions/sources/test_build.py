@@ -223,3 +223,26 @@ def test_an_endpoint_that_fails_leaves_the_templates(files, config, built, tmp_p
     assert report["descriptions"] == built[1]["descriptions"]
     items = (tmp_path / "out" / "items.jsonl").read_bytes()
     assert items == (built[0] / "items.jsonl").read_bytes()
+
+
+def test_an_endpoint_describes_the_roots_and_is_asked_once(files, config, tmp_path, server):
+    asked = DescriptionConfig(model="m", base_url=server.url)
+    config = config.model_copy(update={"descriptions": asked})
+
+    failures = [(500, b"{}")]  # one of the requests, which come from several threads
+
+    def answer(request):
+        facts = request["messages"][1]["content"]
+        return failures.pop() if failures else f"the one numbered {len(facts) % 7}"
+
+    server.answer = answer
+    report = build(*files, tmp_path, config)
+    described = report["descriptions"]
+    assert described["endpoint"] > 50 and described["failures"] == {}
+    assert described["requests"] == len(server.requests) - 1
+    for item in load_items(tmp_path / "items.jsonl"):
+        assert all(p.startswith("the one numbered ") for p in item.meta["roots"].values())
+    items, number = (tmp_path / "items.jsonl").read_bytes(), len(server.requests)
+    build(*files, tmp_path, config)
+    assert (tmp_path / "items.jsonl").read_bytes() == items
+    assert len(server.requests) == number
