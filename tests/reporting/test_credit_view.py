@@ -93,6 +93,15 @@ class TestChoice:
         turned = [i for i in range(21) if (ours[i] * moved[i] < 0).any()]
         assert rows[0] == 3 * (min(turned) // 3) and set(turned) & set(rows)
 
+    def test_several_nodes_come_before_one(self, small, item, methods):
+        names = [f"group {n}" for n in range(6)]
+        single = small.item_of([item.nodes[0]], answers=("y",), item_id="told")
+        trajectories = [t for name in names for t in self.lively(small, name)]
+        pair = methods["cov_local"], methods["cov_permute"]
+        first = telling_group([single] * 18, trajectories, *pair)
+        items = [single if t.group == names[first[0] // 3] else item for t in trajectories]
+        assert telling_group(items, trajectories, *pair)[0] > first[0]
+
     def test_no_group_with_credit_is_an_error(self, small, item, methods):
         with pytest.raises(WorkbenchError, match="in no group"):
             self.rows(item, [self.flat(small, "flat")], methods)

@@ -44,8 +44,9 @@ def telling_group(
 ) -> list[int]:
     """Rows of the first group in which permuting turns praise of a search into blame.
 
-    If there is none, of the first in which permuting moves any credit at all.  Either way its
-    rollouts have different events at some search step.
+    Groups of questions with several nodes come first, then those with one.  If there is no such
+    group, of the first in which permuting moves any credit at all.  Either way its rollouts
+    have different events at some search step.
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ def telling_group(
     outcome = aligned.score(items, trajectories).parts["outcome"]
     ours, moved = (m.masses(items, trajectories, outcome) for m in (aligned, permuted))
     groups = group_rows([trajectory.group for trajectory in trajectories])
+    groups.sort(key=lambda rows: len(items[rows[0]].nodes) == 1)
     for telling in (lambda own, other: own * other < 0, lambda own, other: own != other):
         for rows in groups:
             if any(telling(ours[row], moved[row]).any() for row in rows):
