@@ -128,7 +128,7 @@ def test_ask_keeps_predictions_and_scores_each_methods_reward(
     from workbench.methods.registry import build_method, load_condition
 
     monkeypatch.setattr(policies, "rollout", rolled_out)
-    items = [make_item("q1", exposures=64), make_item("q2")]
+    items = [make_item("q1", exposures=64, roots="named"), make_item("q2", roots="named")]
     decodings = {
         "greedy": Decoding(Sampling(temperature=0.0)), "sampled": Decoding(Sampling(), 2),
     }  # fmt: skip
@@ -136,7 +136,7 @@ def test_ask_keeps_predictions_and_scores_each_methods_reward(
     frame = ask(None, None, items, AgentConfig(), decodings, tmp_path, ONE, methods)
     assert frame["decoding"].tolist() == ["greedy"] * 2 + ["sampled"] * 4
     assert frame["reward_search_r1"].tolist() == [1.5, 0.0, 1.5, 1.5, 0.0, 0.0]
-    assert frame["stratum"].tolist()[:2] == ["0-hop, memorised", "0-hop, unseen"]
+    assert frame["stratum"].tolist()[:2] == ["1-hop, memorised", "1-hop, unseen"]
     assert set(frame["condition"]) == {"oo"} and set(frame["training_seed"]) == {0}
     kept = load_trajectories(tmp_path / "oo-seed0-sampled.parquet")
     assert [t.item_id for t in kept] == ["q1", "q1", "q2", "q2"]
