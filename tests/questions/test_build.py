@@ -575,7 +575,7 @@ def test_questions_that_tell_too_much_are_left_out():
              _page("mm", "Otherland", "Capital: Oth", 'National anthem: "Ox"')]  # fmt: skip
     made = _one_split(pages)
     assert made.examples == {
-        "answer in the question": ["^ll.capital", "ll.anthem", "^ll.anthem",
+        "answer in the question": ["ll.anthem", "^ll.anthem", "^ll.capital",
                                    "^ll.capital>ll.anthem"],
         "description names the page": ["^ll.anthem>ll.capital"],
     }  # fmt: skip
