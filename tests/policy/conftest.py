@@ -46,6 +46,11 @@ def world(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def agent():
+    return AGENT
+
+
+@pytest.fixture(scope="session")
 def demonstrators(world):
     """A demonstrator for given shares of the mixture; one for each set of them."""
 

@@ -305,6 +305,16 @@ class TestGraphs:
             assert answer not in said or answer in earlier
         assert checked > 40
 
+    def test_what_is_taught_can_be_said(self, world, demonstrators):
+        """Every target is a word of the vocabulary; a name is one token."""
+        d, unknown = demonstrators(told=1.0), world.tokenizer.unk_token_id
+        for item in _of_each_category(d):
+            for make in (d.searched, d.masked_direct):
+                made = make(item, generator("words", item.item_id))
+                assert unknown not in made.tokens[made.mask]
+            made = d.searched(item, generator("words", item.item_id))
+            assert len(_answer_at(_names(world, made))) == 1
+
     def test_questions_are_drawn_by_hops(self, world, demonstrators, monkeypatch):
         d = demonstrators(hops=(0.4, 0.3, 0.2, 0.1), named=0.75, named_early=0.5, lookups_late=0.0,
                           lookups_early=0.0)  # fmt: skip
