@@ -22,6 +22,7 @@ FACTS = {
         ("b.capital", "Porto-Novo"), ("b.export_partner", "Chad"), ("c.export_partner", "Dominica"),
         ("d.capital", "Roseau"), ("d.export_partner", "Algeria"),
         ("a.border.1", "Chad"), ("b.border.0", "Chad"), ("c.capital", "N'Djamena"),
+        ("d.symbol", "Dominica"),
     )
 }  # fmt: skip
 
@@ -53,6 +54,11 @@ CASES = [
         "2-hop, chain",
         ["^b.capital", "v1 > b.export_partner"],
         ["b.capital Porto-Novo ^", "b.export_partner Benin !"],
+    ),
+    (
+        "2-hop, chain",  # an answer that is the page's own title is still looked up by it
+        ["c.export_partner", "v1 > d.symbol"],
+        ["c.export_partner Chad ", "d.symbol Dominica !"],
     ),
     (
         "2-hop, wide",
