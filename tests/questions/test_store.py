@@ -7,7 +7,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.questions.graph import Evidence, Item, Node
-from workbench.questions.store import load_items, save_items
+from workbench.questions.store import load_items, load_usable, save_items
 
 ROOT = Node("v1", "Who?", ("Åse",), (Evidence("p", 2, ((3, 6), (9, 12))),), (), "p.capital")
 END = Node("v2", "Of #1?", ("Oslo", "Christiania"), (Evidence("q", 1, ((0, 4),)),), ("v1",))
@@ -157,3 +157,18 @@ def test_a_missing_file_and_an_unknown_split(tmp_path):
     save_items(tmp_path / "i", ITEMS)
     with pytest.raises(WorkbenchError, match="unknown split 'dev' -- one of .*'calibration'"):
         load_items(tmp_path / "i", split="dev")
+
+
+def test_a_file_is_parted_into_usable_items_and_refused_ids(tmp_path):
+    path = tmp_path / "items.jsonl"
+    good = [json.dumps(asdict(item)) for item in ITEMS]
+    empty = json.dumps(asdict(replace(ITEMS[1], item_id="1:e", answers=())))
+    lines = [good[0], "", "{", empty, good[1], good[1], good[2], good[2][:50]]
+    path.write_text("\n".join(lines) + "\n")
+    kept, refused = load_usable(path)
+    assert kept == ITEMS
+    assert refused.pop("no answer") == ["1:e"] and refused.pop("two items of one id") == ["1:a"]
+    ((reason, ids),) = refused.items()
+    assert "not a question graph" in reason and ids == ["line 3", "line 8"]
+    with pytest.raises(WorkbenchError, match="no such file"):
+        load_usable(tmp_path / "none.jsonl")
