@@ -16,7 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .fused import Shape
-from .lean import Attend, LeanDecoder
+from .lean import LeanDecoder
+
+_SHORTER = 0.8  # tokens of a table's longest stem over those of the one before: worth a table
+_STEMS = 6  # stems of a table for which tokens alone are the reason
 
 
 @dataclass(slots=True, eq=False)
@@ -143,6 +146,38 @@ def fill(
 
 
 @dataclass(slots=True)
+class Table:
+    """Stems ``first:last``, whose rows ``start:stop`` sit on ``seats`` each.
+
+    ``slots`` int64 number the rows' seats, stem by stem; ``mask`` float32 [stems * kv heads, 1,
+    shown] hides what a stem is too short for.
+    """
+
+    first: int
+    last: int
+    start: int
+    stop: int
+    seats: int
+    slots: Tensor
+    mask: Tensor
+
+    def seated(self, x: Tensor) -> Tensor:
+        """Rows [n, kv heads, groups, e] by stem: [stems * kv heads, seats * groups, e]."""
+        heads, count = x.shape[1], (self.last - self.first) * self.seats
+        if len(x) < count:
+            x = x.new_zeros(count, *x.shape[1:]).index_copy_(0, self.slots, x)
+        if self.seats > 1:
+            x = x.unflatten(0, (-1, self.seats)).transpose(1, 2)
+        return x.reshape((self.last - self.first) * heads, -1, x.shape[-1])
+
+    def by_row(self, x: Tensor, heads: int) -> Tensor:
+        """The inverse."""
+        x = x.view(self.last - self.first, heads, self.seats, -1, x.shape[-1])
+        x = x.transpose(1, 2).flatten(0, 1)
+        return x if len(x) == len(self.slots) else x[self.slots]
+
+
+@dataclass(slots=True)
 class Decoding:
     """Rows that go on token by token; those of a stem stand side by side.
 
@@ -155,89 +190,96 @@ class Decoding:
     stem_of: list[int]
     block: Block
     steps: int = 0
-    _mask: Tensor = field(init=False)
-    _slots: Tensor = field(init=False)
-    _most: int = field(init=False)
+    _tables: list[Table] = field(init=False)
+    _lengths: Tensor = field(init=False)
 
     @classmethod
     def start(cls, decoder: LeanDecoder, stems: Stems, stem_of: list[int], room: int) -> Decoding:
         return cls(decoder, stems, stem_of, Block.new(decoder.shape, len(stem_of), room))
 
     def __post_init__(self) -> None:
-        lengths = torch.tensor(self.stems.lengths)
+        self._lengths = torch.tensor(self.stems.lengths)[self.stem_of]
+        counts = [0] * len(self.stems.lengths)
+        for number in self.stem_of:
+            counts[number] += 1
+        self._tables, first, start = [], 0, 0
+        for last in _cuts(counts, self.stems.lengths):
+            stop = start + sum(counts[first:last])
+            self._tables.append(self._table(first, last, start, stop, counts[first:last]))
+            first, start = last, stop
+
+    def _table(self, first: int, last: int, start: int, stop: int, counts: list[int]) -> Table:
+        most = max(1, *counts)
+        slots = [i * most + seat for i, count in enumerate(counts) for seat in range(count)]
+        lengths = torch.tensor(self.stems.lengths[first:last])
         unseen = torch.arange(int(lengths.max())) >= lengths[:, None]
         mask = torch.zeros(unseen.shape).masked_fill_(unseen, float("-inf"))
-        self._mask = mask.repeat_interleave(self.decoder.shape.kv_heads, 0)[:, None]
-        seats: list[int] = []  # rows sit in a table of stems, as wide as the largest has rows
-        for place, number in enumerate(self.stem_of):
-            same = place and self.stem_of[place - 1] == number
-            seats.append(seats[-1] + 1 if same else 0)
-        self._most = max(seats) + 1
-        self._slots = torch.tensor(self.stem_of) * self._most + torch.tensor(seats)
+        mask = mask.repeat_interleave(self.decoder.shape.kv_heads, 0)[:, None]
+        return Table(first, last, start, stop, most, torch.tensor(slots), mask)
 
     def held(self, place: int) -> Held:
         """Where the row at ``place`` has its tokens."""
         return Held(self.stems, self.stem_of[place], self.block, place)
 
-    def narrow(self, keep: Sequence[int], crowded: float) -> Decoding:
-        """Go on with the rows at ``keep``, ascending; stems without rows may leave."""
+    def narrow(self, keep: list[int], crowded: float) -> tuple[Decoding, list[int]]:
+        """Go on with the rows at ``keep``, ascending; stems without rows may leave.
+
+        Returns also ``keep`` in the order in which the rows now stand.
+        """
         stem_of = [self.stem_of[place] for place in keep]
-        room = self.block.keys[0].shape[2]
-        block = self.block.take(torch.tensor(keep), room)
-        used = sorted(set(stem_of))
-        stems = self.stems
+        stems, used = self.stems, sorted(set(stem_of))
         if len(used) <= crowded * len(stems.lengths):
+            used.sort(key=lambda number: (stem_of.count(number) == 1, -stems.lengths[number]))
             lengths = [stems.lengths[number] for number in used]
             stems = Stems(stems.block.take(torch.tensor(used), max(lengths)), lengths)
-            stem_of = [used.index(number) for number in stem_of]
-        return Decoding(self.decoder, stems, stem_of, block, self.steps)
+            keep = [p for number in used for p, stem in zip(keep, stem_of) if stem == number]
+            stem_of = [used.index(self.stem_of[place]) for place in keep]
+        block = self.block.take(torch.tensor(keep), self.block.keys[0].shape[2])
+        return Decoding(self.decoder, stems, stem_of, block, self.steps), keep
 
     def step(self, ids: Tensor) -> Tensor:
         """Process one token per row; hidden states float32 [n, H] behind them."""
         if self.steps == (room := self.block.keys[0].shape[2]):
             self.block.grow(2 * room)
-        lengths = torch.tensor(self.stems.lengths)[self.stem_of]
-        positions = lengths + self.steps
+        positions = self._lengths + self.steps
         self.steps += 1
-        return self.decoder.run(ids, positions, self._attend())
+        return self.decoder.run(ids, positions, self._attend)
 
-    def _attend(self) -> Attend:
-        shape, most, slots, steps = self.decoder.shape, self._most, self._slots, self.steps
-        heads, size, groups = shape.kv_heads, shape.head, shape.heads // shape.kv_heads
-        count, table = len(self.stem_of), len(self.stems.lengths)
-        shown = self._mask.shape[-1]
-        dense = count == table * most  # every seat is taken
-
-        def seated(x: Tensor) -> Tensor:
-            """Rows [n, kv heads, groups, e] by stem: [stems * kv heads, most * groups, e]."""
-            if not dense:
-                full = x.new_zeros(table * most, *x.shape[1:])
-                full[slots] = x
-                x = full
-            x = x.unflatten(0, (table, most)).transpose(1, 2)
-            return x.reshape(table * heads, most * groups, x.shape[-1])
-
-        def by_row(x: Tensor) -> Tensor:
-            """The inverse."""
-            x = x.view(table, heads, most, groups, x.shape[-1]).transpose(1, 2)
-            x = x.reshape(table * most, heads, groups, x.shape[-1])
-            return x if dense else x[slots]
-
-        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            keys, values = self.block.keys[layer], self.block.values[layer]
-            keys[:, :, steps - 1], values[:, :, steps - 1] = key, value
-            own_keys, own_values = (t[:, :, :steps].flatten(0, 1) for t in (keys, values))
+    def _attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        steps, heads = self.steps, self.decoder.shape.kv_heads
+        keys, values = self.block.keys[layer], self.block.values[layer]
+        keys[:, :, steps - 1], values[:, :, steps - 1] = key, value
+        keys, values = (t[:, :, :steps].flatten(0, 1) for t in (keys, values))
+        query = query.unflatten(1, (heads, -1))
+        own = torch.bmm(query.flatten(0, 1), keys.transpose(1, 2)).view(*query.shape[:3], steps)
+        seen = torch.empty_like(query)
+        for table in self._tables:
+            rows = slice(table.start, table.stop)
+            if table.start == table.stop:
+                continue
+            shown = table.mask.shape[-1]
             stem_keys, stem_values = (
-                t[layer][:, :, :shown].flatten(0, 1)
+                t[layer][table.first : table.last, :, :shown].flatten(0, 1)
                 for t in (self.stems.block.keys, self.stems.block.values)
             )
-            query = query.unflatten(1, (heads, groups))
-            stem = torch.baddbmm(self._mask, seated(query), stem_keys.transpose(1, 2))
-            own = torch.bmm(query.flatten(0, 1), own_keys.transpose(1, 2))
-            scores = torch.cat([by_row(stem), own.unflatten(0, (count, heads))], -1)
+            asked = table.seated(query[rows])
+            scores = torch.baddbmm(table.mask, asked, stem_keys.transpose(1, 2))
+            scores = torch.cat([table.by_row(scores, heads), own[rows]], -1)
             weights = scores.softmax(-1)
-            seen = by_row(torch.bmm(seated(weights[..., :shown]), stem_values)).flatten(0, 1)
-            seen = seen.baddbmm(weights[..., shown:].flatten(0, 1), own_values)
-            return seen.view(count, heads * groups * size)
+            found = torch.bmm(table.seated(weights[..., :shown]), stem_values)
+            seen[rows] = table.by_row(found, heads)
+            own[rows] = weights[..., shown:]
+        seen = seen.flatten(0, 1).baddbmm_(own.flatten(0, 1), values)
+        return seen.view(len(query), -1)
 
-        return attend
+
+def _cuts(counts: Sequence[int], lengths: Sequence[int]) -> list[int]:
+    """Where tables of stems end: before stems of one row at most, and of far fewer tokens."""
+    shared = max((i + 1 for i, count in enumerate(counts) if count > 1), default=0)
+    cuts, first = [], 0
+    for place in range(1, len(counts)):
+        shorter = max(lengths[place:]) < _SHORTER * max(lengths[first:place])
+        if place == shared or (shorter and min(place - first, len(counts) - place) >= _STEMS):
+            cuts.append(place)
+            first = place
+    return [*cuts, len(counts)]

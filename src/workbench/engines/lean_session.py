@@ -72,7 +72,8 @@ class LeanSession(RowSession):
                 keep = [place for place, row in enumerate(turn.rows) if not turn.finish[row]]
                 for place in set(range(len(turn.rows))).difference(keep):
                     self._held[turn.rows[place]] = decoding.held(place)
-                ids, decoding = ids[turn.narrow(keep)], decoding.narrow(keep, CROWDED)
+                decoding, keep = decoding.narrow(keep, CROWDED)
+                ids = ids[turn.narrow(keep)]
             logits = self._step(turn, decoding, ids)
         for place, row in enumerate(turn.rows):
             self._held[row] = decoding.held(place)
@@ -91,7 +92,8 @@ class LeanSession(RowSession):
         groups: dict[tuple, list[int]] = {}
         for row in rows:
             groups.setdefault((self._cached[row], *self._told[row]), []).append(row)
-        return sorted(groups.values(), key=lambda group: -len(self._told[group[0]]))
+        # Groups of one last: a table of stems has a seat for every row of the largest group.
+        return sorted(groups.values(), key=lambda g: (len(g) == 1, -len(self._told[g[0]])))
 
     def _prefill(self, rows: list[int]) -> tuple[Stems, Tensor]:
         """Stems of ``rows`` with their pending tokens; logits [n, V] behind them."""
