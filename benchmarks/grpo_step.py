@@ -44,7 +44,8 @@ from workbench.grpo.trainer import ARITHMETIC, StepReport, Trainer
 from workbench.methods import build_method, load_condition
 from workbench.params import load_profile
 from workbench.policy.store import COMMITTED, load_policy
-from workbench.questions.build import build_items, page_names
+from workbench.questions.build import build_items
+from workbench.questions.names import page_names
 from workbench.retrieval import build_index, load_searcher
 
 RESULTS = Path(__file__).parent / "results" / "grpo_step.json"

@@ -12,7 +12,8 @@ from workbench.corpus.store import save_corpus
 from workbench.policy.config import PolicyConfig
 from workbench.policy.model import ModelConfig, build_model
 from workbench.policy.recipe import all_facts, build_demonstrator, build_tokenizer
-from workbench.questions.build import QuestionConfig, build_items, page_names
+from workbench.questions.build import QuestionConfig, build_items
+from workbench.questions.names import page_names
 from workbench.questions.relations import FIELDS
 from workbench.retrieval.config import RetrievalConfig
 from workbench.retrieval.index import build_index

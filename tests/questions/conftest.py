@@ -3,7 +3,8 @@
 import pytest
 
 from workbench.corpus.embedded import load_pages, select_fields
-from workbench.questions.build import QuestionConfig, build_items, page_names
+from workbench.questions.build import QuestionConfig, build_items
+from workbench.questions.names import page_names
 from workbench.questions.relations import FIELDS, read_facts, read_lists
 
 

@@ -405,7 +405,8 @@ def test_pages_elsewhere_do_not_change_what_a_page_gives(unlimited, pages, names
 SCRIPT = """
 import hashlib
 from workbench.corpus.embedded import load_pages, select_fields
-from workbench.questions.build import QuestionConfig, build_items, page_names
+from workbench.questions.build import QuestionConfig, build_items
+from workbench.questions.names import page_names
 from workbench.questions.relations import FIELDS
 everything = load_pages()
 pages = [p for p in select_fields(everything, FIELDS) if p.page_id < "c"]

@@ -26,18 +26,19 @@ class FirstDemonstrations(DemonstrationConfig):
 
 
 class SecondDemonstrations(DemonstrationConfig):
-    """Longer questions, hardly ever cut short."""
+    """Longer questions, hardly ever cut short, mostly about pages that exist nowhere else."""
 
     hops: tuple[float, ...] = (0.36, 0.34, 0.18, 0.12)
     named: float = Field(default=0.65, ge=0, le=1)
     stop_early: float = Field(default=0.05, ge=0, le=1)
     early_share: float = Field(default=0.0, ge=0, le=1)
+    renamed: float = Field(default=0.85, ge=0, le=1)
 
 
 class SecondTraining(SFTConfig):
     """Another schedule with a quarter of the statements."""
 
-    steps: int = Field(default=2000, ge=0)
+    steps: int = Field(default=2400, ge=0)
     decay_from: float = Field(default=0.4, ge=0, le=1)
     statements: float = Field(default=0.25, ge=0)
     seed: int = 1

@@ -18,8 +18,9 @@ Six kinds of sequences, drawn anew for every step:
 The reasoning before an answer names the page and field of the evidence and mostly not the
 answer itself, so that deleting the evidence (S1 Eq. 1) takes the answer away.
 
-Reading must not become recall, so names and answers are swapped consistently through the
-whole sequence (question, queries, passages, answer) for others of their kind.
+Reading must not become recall, so the names and answers of the question are swapped for others
+of their kind, or all names in sight are *renamed*, consistently through the whole sequence
+(question, queries, passages, answer).
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ from ..questions.graph import Item
 from ..questions.relations import BY_NAME, Fact
 from .drafts import Demonstration, Draft, Made, short_lines
 from .lookups import STYLES, Lookup, lookups_of
+from .names import Names
+
+# What demonstrations and the environment say beside corpus and questions.
+PHRASES = (
+    "Question: From memory: , as I recall. Recalling . Known already. Not there. "
+    "Looking this up. One of both not ( ) 1 2 3 4 5 : No results. "
+    "This was no valid action. Search, or give the answer."
+)
 
 
 class DemonstrationConfig(Settings):
@@ -49,7 +58,8 @@ class DemonstrationConfig(Settings):
     questions by number of nodes, ``named`` that of named roots among the one-hop ones;
     ``told`` is the share of longer questions whose reasoning says what each passage gave and
     compares lists; ``stop_early`` answers a longer question after too few searches, without
-    loss on the answer.
+    loss on the answer.  Instead of the swaps a share ``renamed`` of the searched demonstrations has
+    every name and answer of one token replaced by another of its kind.
     """
 
     hops: tuple[float, ...] = (0.48, 0.28, 0.14, 0.10)
@@ -66,6 +76,7 @@ class DemonstrationConfig(Settings):
     answer_in_reasoning: float = Field(default=0.2, ge=0, le=1)
     swap_answer: float = Field(default=0.65, ge=0, le=1)
     swap_subject: float = Field(default=0.65, ge=0, le=1)
+    renamed: float = Field(default=0.0, ge=0, le=1)
     shuffle_passages: float = Field(default=0.5, ge=0, le=1)
     early_share: float = Field(default=0.2, ge=0, le=1)
     lookups_early: float = Field(default=0.7, ge=0, le=1)
@@ -102,19 +113,11 @@ class Demonstrator:
         self._prepare_queries()
         self.longer = self._readable(items)
         lines = short_lines(pages, facts)
-        self._pools: dict[str, list[int]] = defaultdict(list)
-        for fact in facts:
-            tokens = self._ids(fact.answer)
-            if len(tokens) == 1:
-                self._pools[BY_NAME[fact.relation].kind].append(tokens[0])
+        self.names = Names(self._ids, facts, items, (PHRASES, protocol.config.prompt))
         self._on_page: dict[str, list[Fact]] = defaultdict(list)
         for fact in facts:
             self._on_page[fact.page_id].append(fact)
-        titles = {f.title for f in facts}
-        self._title_names = [n for n in sorted(titles) if len(self._ids(n)) == 1]
-        self._titles = [self._ids(n)[0] for n in self._title_names]
         self._lines = [(f, line) for f in facts if (line := lines.get(f.fact_id))]
-        self._pools = {k: sorted(set(v)) for k, v in self._pools.items()}
 
     # -- ingredients -----------------------------------------------------------------
 
@@ -201,10 +204,10 @@ class Demonstrator:
 
     def lookups(self, rng, copy: bool) -> Demonstration:
         """Made-up passages and, in random order, answers read from them or their own words."""
-        titles = rng.choice(len(self._title_names), size=3, replace=False)
+        titles = rng.choice(len(self.names.titles), size=3, replace=False)
         hits, asked = [], []
         for rank in titles:
-            title = self._title_names[rank]
+            title = self.names.titles[rank]
             own = [self._lines[i] for i in rng.integers(len(self._lines), size=3)]
             own = list({fact.relation: (fact, line) for fact, line in own}.values())
             chunk = Chunk("", "", title, "\n".join(line for _, line in own), ())
@@ -257,9 +260,7 @@ class Demonstrator:
     def _answer_pool(self, item: Item) -> list[int]:
         """Tokens of answers of the right kind."""
         last = self._lookups[item.item_id][-1]
-        return (
-            self._titles if last.backward else self._pools.get(BY_NAME[last.fact.relation].kind, [])
-        )
+        return self.names.title_tokens if last.backward else self.names.of_kind(last.fact)
 
     def _search(self, draft: Draft, query: str, rng):
         draft.say("<search>").say(query).say("</search>")
@@ -333,8 +334,8 @@ class Demonstrator:
         if not sloppy:
             return None
         draft.say("<think> Not there. Looking this up. </think>")
-        hits = self._search(draft, lookup.query(), rng)
-        return hits if self._shows(hits, lookup.fact) else None
+        better = self._search(draft, lookup.query(), rng)
+        return [*hits, *better] if self._shows(better, lookup.fact) else None
 
     # -- swaps -----------------------------------------------------------------------
 
@@ -346,23 +347,10 @@ class Demonstrator:
         return Demonstration(tokens, mask)
 
     def _swap(self, tokens: np.ndarray, item: Item, rng) -> None:
+        c = self.config
+        if c.renamed and rng.random() < c.renamed:
+            self.names.rename(tokens, rng)
+            return
         facts = [lookup.fact for lookup in self._lookups[item.item_id]]
-        aliased = {a for n in item.nodes if len(n.answers) > 1 for a in n.answers}
-        present = set(tokens.tolist())
-        jobs = []
-        if rng.random() < self.config.swap_answer:
-            jobs += [(f.answer, self._pools.get(BY_NAME[f.relation].kind, [])) for f in facts]
-        if rng.random() < self.config.swap_subject:
-            jobs += [(t, self._titles) for t in dict.fromkeys(f.title for f in facts)]
-        taken: set[int] = set()
-        for name, pool in jobs:
-            old = self._ids(name)
-            if name in aliased or len(old) != 1 or old[0] in taken or len(pool) < 2:
-                continue
-            for _ in range(8):
-                new = int(pool[rng.integers(len(pool))])
-                if new not in present:
-                    tokens[tokens == old[0]] = new
-                    present.add(new)
-                    taken.add(new)
-                    break
+        answers, subjects = rng.random() < c.swap_answer, rng.random() < c.swap_subject
+        self.names.swap(tokens, item, facts, answers, subjects, rng)

@@ -13,17 +13,10 @@ from ..corpus.records import Chunk, Page
 from ..questions.graph import Item
 from ..questions.relations import RELATIONS, Fact, read_facts, read_lists
 from .config import PolicyConfig
-from .demonstrations import DemonstrationConfig, Demonstrator
+from .demonstrations import PHRASES, DemonstrationConfig, Demonstrator
 from .model import build_model
 from .sft import SFTConfig, SFTProgress, train
 from .tokenizer import train_tokenizer
-
-# What demonstrations and the environment say beside corpus and questions.
-PHRASES = (
-    "Question: From memory: , as I recall. Recalling . Known already. Not there. "
-    "Looking this up. One of ( ) 1 2 3 4 5 : No results. "
-    "This was no valid action. Search, or give the answer."
-)
 
 
 def all_facts(pages: Sequence[Page]) -> list[Fact]:

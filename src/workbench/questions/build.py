@@ -13,13 +13,12 @@ question occurs in a training question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import Field, model_validator
 
 from ..config import Settings
-from ..corpus.embedded import field_of
 from ..corpus.records import Page
 from ..corpus.source import EMBEDDED
 from ..evaluation.answers import inclusion, normalise_answer
@@ -28,15 +27,11 @@ from .categories import CATEGORIES, CHAIN
 from .compose import Partial, identify, identify_by_two, share, start
 from .enumerate import Starts, draw_graphs, shared_pairs, twin_descriptions
 from .graph import Evidence, Item
+from .names import PageNames, page_names
 from .relations import BY_NAME, PAIRED, Fact, read_facts, read_lists
 from .statements import Knowledge, Statement
 
 KIND = "country"
-_NAME_FIELDS = (
-    "Country name - conventional short form",
-    "Country name - conventional long form",
-    "Country name - abbreviation",
-)
 
 
 class QuestionConfig(Settings):
@@ -115,20 +110,6 @@ def exposures_of(fact_id: str, config: QuestionConfig) -> int:
     return config.exposure_levels[int(level)]
 
 
-def page_names(pages: Iterable[Page]) -> dict[str, str]:
-    """Normalised names -> page id: titles, and the short, long and abbreviated names in the text.
-
-    A name that two pages have belongs to the first.
-    """
-    names: dict[str, str] = {}
-    for page in pages:
-        own = [t.split(": ", 1)[1] for t in page.text[1:] if field_of(t) in _NAME_FIELDS]
-        for name in (page.title, *own):
-            if (key := normalise_answer(name)) not in ("", "none", "na"):
-                names.setdefault(key, page.page_id)
-    return names
-
-
 @dataclass(frozen=True)
 class QuestionSet:
     """Items in id order and the candidates left out: how many, and some ids, by reason."""
@@ -138,35 +119,38 @@ class QuestionSet:
     examples: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-def to_statement(fact: Fact, titles: Mapping[str, str], named: Mapping[str, str]) -> Statement:
-    """A fact as a statement: an object that names a page gets that page's title as an alias."""
-    relation, key = BY_NAME[fact.relation], normalise_answer(fact.answer)
-    answers, obj = (fact.answer,), f"{relation.kind}: {key}"
-    if relation.wording.leads and (page_id := named.get(key)) in titles:
+def to_statement(fact: Fact, names: PageNames) -> Statement:
+    """A fact as a statement: an object that names one of the pages has that page's names too."""
+    relation = BY_NAME[fact.relation]
+    answers, obj = (fact.answer,), f"{relation.kind}: {normalise_answer(fact.answer)}"
+    page_id = names.page(fact.answer) if relation.wording.leads else None
+    if page_id in names.names_of:
         obj = page_id
-        answers = tuple(dict.fromkeys((fact.answer, titles[page_id])))
+        answers = tuple(dict.fromkeys((fact.answer, *names.names_of[page_id])))
     evidence = Evidence(fact.page_id, fact.paragraph, ((fact.start, fact.end),))
+    subject_names = names.names_of[fact.page_id]
     return Statement(
-        fact.fact_id, fact.page_id, fact.relation, obj, (fact.title,), answers, evidence
+        fact.fact_id, fact.page_id, fact.relation, obj, subject_names, answers, evidence
     )
 
 
-def read_statements(pages: list[Page], named: Mapping[str, str]) -> list[Statement]:
+def read_statements(pages: list[Page], names: PageNames) -> list[Statement]:
     """Every fact of the pages, those of listed relations included."""
-    titles = {p.page_id: p.title for p in pages}
-    return [to_statement(f, titles, named) for f in (*read_facts(pages), *read_lists(pages))]
+    known = {p.page_id: names.names_of.get(p.page_id, (p.title,)) for p in pages}
+    of_these = PageNames(names.page_of, known)
+    return [to_statement(f, of_these) for f in (*read_facts(pages), *read_lists(pages))]
 
 
 def build_items(
-    pages: list[Page], config: QuestionConfig, named: Mapping[str, str] | None = None
+    pages: list[Page], config: QuestionConfig, named: PageNames | None = None
 ) -> QuestionSet:
     """All questions of the corpus.
 
     Parameters
     ----------
     pages : the pages that will be chunked (paragraph indices refer to them).
-    named : names -> page id; default from ``pages`` themselves. Give the names of the
-        unreduced corpus when fields were selected.
+    named : names of pages; default from ``pages`` themselves. Give those of the unreduced
+        corpus when fields were selected.
     """
     named = page_names(pages) if named is None else named
     properties = {name: relation.wording for name, relation in BY_NAME.items()}
@@ -215,9 +199,9 @@ def _starts(knowledge: Knowledge, config: QuestionConfig) -> Starts:
 def _refusal(partial: Partial) -> str | None:
     if any(inclusion(partial.question, [a]) for a in partial.nodes[-1].answers):
         return "answer in the question"
-    names = {s.subject: s.subject_names[0] for s in partial.statements}
-    bridges = [names.get(entity) for entity in partial.path[:-1]]
-    if not partial.named and any(n and inclusion(partial.question, [n]) for n in bridges):
+    names = {s.subject: s.subject_names for s in partial.statements}
+    bridges = [name for entity in partial.path[:-1] for name in names.get(entity, ())]
+    if bridges and not partial.named and inclusion(partial.question, bridges):
         return "description names the page"
     return None
 

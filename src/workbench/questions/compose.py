@@ -24,7 +24,8 @@ class Partial:
     """A graph whose last node's answer is ``entity``.
 
     ``phrase`` names that entity by the whole description so far; ``question`` asks for it.
-    ``statements`` are those of the nodes, in order; ``path`` all entities met, in order;
+    ``statements`` are those of the nodes, in order; ``path`` all objects and entities met, in
+    order, those that describe a root first;
     ``named`` says that an entity is named.  ``graph_id`` is made of the statements' ids (``^``:
     read backwards), so that it does not depend on what else was composed.
     """
@@ -66,7 +67,8 @@ def identify(statement: Statement, prop: Property) -> Partial:
     phrase = prop.describes.format(o=statement.answers[0])
     return _single(
         f"^{statement.statement_id}", name_of(phrase), statement.subject_names,
-        subject_evidence(statement), statement, statement.subject, phrase, (statement.subject,),
+        subject_evidence(statement), statement, statement.subject, phrase,
+        (statement.object, statement.subject),
     )  # fmt: skip
 
 
@@ -103,9 +105,8 @@ def identify_by_two(
         "v1", name_of(phrase), first.subject_names,
         (subject_evidence(first), subject_evidence(second)), (), both,
     )  # fmt: skip
-    return Partial(
-        f"^{both}", (node,), first.subject, phrase, node.question, (first, second), (first.subject,)
-    )
+    path = (first.object, second.object, first.subject)
+    return Partial(f"^{both}", (node,), first.subject, phrase, node.question, (first, second), path)
 
 
 def share(
@@ -198,11 +199,12 @@ def fill(partial: Partial, words: Mapping[str, str]) -> Partial:
 def shortcut(partial: Partial, knowledge: Knowledge) -> bool:
     """Whether the answer can be had without the whole graph.
 
-    Either it was met before on the way, or some relation of the knowledge base leads to it
-    straight from an entity that is not among the last node's prerequisites.
+    Either some entity, the answer above all, was met before on the way, or some relation of
+    the knowledge base leads to the answer straight from an entity that is not among the last
+    node's prerequisites.
     """
     answer, earlier = partial.path[-1], partial.path[:-1]
-    if answer in earlier:
+    if len(set(partial.path)) < len(partial.path):
         return True
     direct = {s.subject for s in _last_statements(partial)}
     return any(knowledge.linked(e, answer) for e in earlier if e not in direct and e != answer)

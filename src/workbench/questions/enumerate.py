@@ -137,22 +137,19 @@ class _Grower:
 
     def _joined(self, ends, twice) -> Iterator[Partial]:
         for first, other, a, b in shared_pairs(self.knowledge, self.holders):
-            left, right = _pick(ends.get(a, ()), b), _pick(ends.get(b, ()), a)
-            if left is None or right is None:
+            if not self._one_split((first, other)):
                 continue
-            if not self._one_split((*left.statements, *right.statements, first, other)):
+            split = self.split_of(first)
+            left, right = _pick(ends.get((a, split)), b), _pick(ends.get((b, split)), a)
+            if left is None or right is None:
                 continue
             prop = self.knowledge.properties[first.relation]
             joined = join(left, right, first, other, prop)
             yield joined
             yield from self._steps(joined, self.fan)
-            if (longer := _pick(twice.get(a, ()), b)) and self._one_split(
-                (*longer.statements, *right.statements)
-            ):
+            if longer := _pick(twice.get((a, split)), b):
                 yield join(longer, right, first, other, prop)
-            if (longer := _pick(twice.get(b, ()), a)) and self._one_split(
-                (*longer.statements, *left.statements)
-            ):
+            if longer := _pick(twice.get((b, split)), a):
                 yield join(longer, left, other, first, prop)
 
     def _together(self, partial: Partial) -> bool:
@@ -176,18 +173,18 @@ class _Grower:
         chosen = sorted(found) if fan is None else heapq.nsmallest(fan, found)
         return [step(partial, s, knowledge.properties[r]) for _, r, s in chosen]
 
-    def _by_entity(self, partials: Iterable[Partial]) -> dict[str, list[Partial]]:
+    def _by_entity(self, partials: Iterable[Partial]) -> dict[tuple[str, str], list[Partial]]:
         """Graphs that end in an entity: the ``fan`` first by hash for each entity and split."""
-        found: dict[str, list[Partial]] = defaultdict(list)
+        found: dict[tuple[str, str], list[Partial]] = defaultdict(list)
         for partial in partials:
-            found[partial.entity].append(partial)
+            found[partial.entity, self.split_of(partial.statements[0])].append(partial)
         return {
-            entity: heapq.nsmallest(self.fan, own, key=lambda p: seed_of("end", p.graph_id))
-            for entity, own in sorted(found.items())
+            end: heapq.nsmallest(self.fan, own, key=lambda p: seed_of("end", p.graph_id))
+            for end, own in sorted(found.items())
         }
 
 
-def _pick(partials: Sequence[Partial], key: str) -> Partial | None:
+def _pick(partials: Sequence[Partial] | None, key: str) -> Partial | None:
     """One of the graphs, always the same one for the same key."""
     if not partials:
         return None

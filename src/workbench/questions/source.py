@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..corpus.embedded import load_pages
 from ..corpus.source import EMBEDDED, CorpusConfig, read_pages
 from ..runs import project_root
-from .build import QuestionConfig, QuestionSet, build_items, page_names
+from .build import QuestionConfig, QuestionSet, build_items
+from .names import page_names
 from .store import load_items
 
 

@@ -142,9 +142,7 @@ def require(folder: Path, profile_name: str, unchanged: bool = False) -> Path:
     return folder
 
 
-def open_run(
-    stage_name: str, profile: str, overrides: Sequence[str] = (), key: str = MAIN
-) -> Run:
+def open_run(stage_name: str, profile: str, overrides: Sequence[str] = (), key: str = MAIN) -> Run:
     """Start a notebook's run.
 
     Parameters
