@@ -29,9 +29,7 @@ AGENT = AgentConfig(max_response_tokens=7)
 @pytest.fixture(scope="module")
 def tokenizer():
     entries = ["<pad>", "<unk>", "<eos>", *TAGS, *WORDS]
-    backend = Tokenizer(
-        models.WordLevel({w: i for i, w in enumerate(entries)}, unk_token="<unk>")
-    )
+    backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate(entries)}, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, pad_token="<pad>", unk_token="<unk>", eos_token="<eos>",

@@ -20,7 +20,7 @@ from ..errors import WorkbenchError
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_GUARDED = frozenset({"yes", "no", "noanswer"})
+GUARDED = frozenset({"yes", "no", "noanswer"})  # answers that name nothing
 
 
 def normalise_answer(text: str) -> str:
@@ -89,7 +89,7 @@ def inclusion(prediction: str | None, answers: str | Sequence[str]) -> float:
 def _token_f1(prediction: str, gold: str) -> float:
     if prediction == gold:
         return 1.0
-    if prediction in _GUARDED or gold in _GUARDED:
+    if prediction in GUARDED or gold in GUARDED:
         return 0.0
     p, g = Counter(prediction.split()), Counter(gold.split())
     common = (p & g).total()

@@ -2,33 +2,64 @@
 
 T(C) of S1 Eq. 1 takes the context just before the answer, removes every retrieved
 observation, keeps question, queries and reasoning, and decodes deterministically.  The label
-is 1 when the normalised answer changes.
+is 1 when the normalised answer changes.  Stricter and paired constructions of the label are
+in ``workbench.interventions.variants``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from ..agent.config import AgentConfig
 from ..agent.trajectory import Segment, Trajectory
-from ..engines.base import Engine, Sampling
+from ..engines.base import Engine
 from ..errors import WorkbenchError
 from ..evaluation.answers import normalise_answer
+from .decode import Answerer
+
+
+def answer_context(trajectory: Trajectory) -> list[int]:
+    """C of S1 Eq. 1: all token ids before the answer, its opening tag included.
+
+    Raises
+    ------
+    WorkbenchError : the trajectory has no answer.
+    """
+    return trajectory.tokens[: _answer_start(trajectory)].tolist()
 
 
 def deleted_context(trajectory: Trajectory) -> list[int]:
-    """Token ids before the answer, its opening tag included, without the observations."""
-    if trajectory.answer_span is None:
-        raise WorkbenchError(
-            "a trajectory without an answer has no context before it",
-            where=trajectory.item_id,
-            fix="delete evidence from valid trajectories only",
-        )
-    before = slice(0, trajectory.answer_span[0])
+    """T(C): token ids before the answer, its opening tag included, without the observations.
+
+    Whatever the environment said goes, corrections of invalid actions included.
+
+    Raises
+    ------
+    WorkbenchError : the trajectory has no answer.
+    """
+    before = slice(0, _answer_start(trajectory))
     kept = trajectory.segments[before] != Segment.OBSERVATION
     return trajectory.tokens[before][kept].tolist()
+
+
+def strict_context(trajectory: Trajectory, frame: Collection[int] = ()) -> list[int]:
+    """T(C) without the intermediate reasoning (S1 Table A6): prompt, calls, the opened answer.
+
+    Parameters
+    ----------
+    frame : ids that stay although they are coded as reasoning: the tags that open and close a
+        thought, without which what is left would be no turn of the protocol.
+
+    Raises
+    ------
+    WorkbenchError : the trajectory has no answer.
+    """
+    before = slice(0, _answer_start(trajectory))
+    tokens, segments = trajectory.tokens[before], trajectory.segments[before]
+    thought = (segments == Segment.REASONING) & ~np.isin(tokens, list(frame))
+    return tokens[(segments != Segment.OBSERVATION) & ~thought].tolist()
 
 
 def answers_without_evidence(
@@ -38,22 +69,7 @@ def answers_without_evidence(
 
     What does not close its answer tag within ``agent.max_response_tokens`` counts as it stands.
     """
-    contexts = [tuple(deleted_context(t)) for t in trajectories]
-    distinct = list(dict.fromkeys(contexts))
-    stop = f"</{agent.answer_tag}>"
-    decoded: dict[tuple[int, ...], str] = {}
-    for start in range(0, len(distinct), engine.max_rows):
-        rows = distinct[start : start + engine.max_rows]
-        session = engine.open(rows, Sampling(temperature=0.0), seed=0)
-        limits = [agent.max_response_tokens] * len(rows)
-        for row, generation in zip(
-            rows, session.generate(range(len(rows)), limits, (stop,)), strict=True
-        ):
-            ended = generation.finish == "eos"  # the EOS token is no part of an answer
-            tokens = generation.tokens[:-1] if ended else generation.tokens
-            text = engine.tokenizer.decode(tokens.tolist(), skip_special_tokens=False)
-            decoded[row] = text.split(stop)[0].strip()
-    return [decoded[c] for c in contexts]
+    return Answerer(engine, agent).answers([deleted_context(t) for t in trajectories])
 
 
 def changed_under_deletion(
@@ -61,10 +77,22 @@ def changed_under_deletion(
 ) -> np.ndarray:
     """s_chg of S1 Eq. 1: bool [N], True where the answer changes without the evidence."""
     without = answers_without_evidence(engine, trajectories, agent)
+    return changed([t.answer or "" for t in trajectories], without)
+
+
+def changed(before: Sequence[str], after: Sequence[str]) -> np.ndarray:
+    """bool [N], True where the normalised answers differ (ν of S1 Eq. 1)."""
     return np.array(
-        [
-            normalise_answer(t.answer or "") != normalise_answer(answer)
-            for t, answer in zip(trajectories, without, strict=True)
-        ],
+        [normalise_answer(a) != normalise_answer(b) for a, b in zip(before, after, strict=True)],
         dtype=bool,
     )
+
+
+def _answer_start(trajectory: Trajectory) -> int:
+    if trajectory.answer_span is None:
+        raise WorkbenchError(
+            "a trajectory without an answer has no context before it",
+            where=trajectory.item_id,
+            fix="delete evidence from valid trajectories only",
+        )
+    return trajectory.answer_span[0]
