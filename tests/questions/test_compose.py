@@ -77,7 +77,7 @@ class TestStarts:
             "the country whose capital is Bamako",
             question,
             (ML_CAPITAL,),
-            ("ml",),
+            ("bamako", "ml"),
             False,
         )
 
@@ -114,7 +114,7 @@ class TestStarts:
         )  # fmt: skip
         assert made == Partial(
             "^ml.capital.bamako&ml.partner.cl", (node,), "ml", phrase, node.question,
-            (ML_CAPITAL, ML_PARTNER), ("ml",), False,
+            (ML_CAPITAL, ML_PARTNER), ("bamako", "cl", "ml"), False,
         )  # fmt: skip
 
     def test_the_object_that_two_subjects_share(self):
@@ -144,7 +144,7 @@ class TestSteps:
             "^ml.capital.bamako>ml.partner.cl", (*BACKWARD.nodes, node), "cl",
             "the main partner of the country whose capital is Bamako",
             "Which country trades most with the country whose capital is Bamako?",
-            (ML_CAPITAL, ML_PARTNER), ("ml", "cl"), False,
+            (ML_CAPITAL, ML_PARTNER), ("bamako", "ml", "cl"), False,
         )  # fmt: skip
 
     def test_steps_nest_and_number(self):
@@ -161,7 +161,7 @@ class TestSteps:
             "What is the capital of the main partner of a country that borders "
             "the country whose main partner is Chile?"
         )
-        assert made.path == ("ml", "pe", "om", "muscat") and made.entity == "muscat"
+        assert made.path == ("cl", "ml", "pe", "om", "muscat") and made.entity == "muscat"
 
     def test_a_named_root_stays_named(self):
         named = start(ML_BORDER, BORDER, "Mali", named=True)
@@ -192,7 +192,7 @@ class TestJoins:
         )  # fmt: skip
         assert (made.entity, made.phrase, made.question) == ("pe", phrase, name_of(phrase))
         assert made.statements == (ML_CAPITAL, FJ_CAPITAL, ML_BORDER, FJ_BORDER)
-        assert made.path == ("ml", "fj", "pe")
+        assert made.path == ("bamako", "ml", "suva", "fj", "pe")
 
     def test_a_longer_branch_moves_its_references_along(self):
         """Left and right have two nodes each; #1 of the right becomes #3."""
@@ -313,7 +313,37 @@ class TestShortcuts:
 
     def test_a_branch_that_ends_in_the_answer(self):
         made = join(identify(PE_PARTNER, PARTNER), OTHER, ML_BORDER, FJ_BORDER, BORDER)
-        assert made.path == ("pe", "fj", "pe") and shortcut(made, self.knowledge())
+        assert made.path == ("om", "pe", "suva", "fj", "pe") and shortcut(made, self.knowledge())
+
+    def test_the_way_leads_back_to_what_describes_the_root(self):
+        """Who has Oman as partner and which partner do they have: the question says it."""
+        back = step(identify(PE_PARTNER, PARTNER), PE_PARTNER, PARTNER)
+        assert back.path == ("om", "pe", "om") and shortcut(back, self.knowledge())
+
+    def test_what_describes_the_root_leads_straight_to_the_answer(self):
+        """Oman describes Peru; if it borders Chile itself, Peru is not needed for Chile."""
+        to_cl = say("pe", BORDER, "cl", 3)
+        made = step(identify(PE_PARTNER, PARTNER), to_cl, BORDER)
+        assert not shortcut(made, self.knowledge(to_cl))
+        assert shortcut(made, self.knowledge(to_cl, say("om", BORDER, "cl", 3)))
+        two = identify_by_two(PE_PARTNER, to_cl, PROPERTIES | {"border": PARTNER}, "country")
+        assert two.path == ("om", "cl", "pe") and not shortcut(two, self.knowledge())
+        onward = step(two, say("pe", CAPITAL, "suva"), CAPITAL)
+        assert not shortcut(onward, self.knowledge())
+        for entity in ("om", "cl"):
+            assert shortcut(onward, self.knowledge(say(entity, CAPITAL, "suva")))
+
+    def test_two_branches_over_one_entity(self):
+        """Mali's partner Chile also describes Fiji; the answer itself is met once only."""
+        left, cl_border = step(BACKWARD, ML_PARTNER, PARTNER), say("cl", BORDER, "pe", 3)
+        right = identify(say("fj", PARTNER, "cl", 2), PARTNER)
+        made = join(left, right, cl_border, FJ_BORDER, BORDER)
+        assert made.path == ("bamako", "ml", "cl", "cl", "fj", "pe")
+        assert shortcut(made, Knowledge([ML_CAPITAL, ML_PARTNER, cl_border, FJ_BORDER], PROPERTIES))
+        other = join(left, OTHER, cl_border, FJ_BORDER, BORDER)
+        assert not shortcut(
+            other, Knowledge([ML_CAPITAL, ML_PARTNER, cl_border, FJ_BORDER], PROPERTIES)
+        )
 
     def test_one_branch_may_lead_to_the_other(self):
         """Only links to the answer are shortcuts."""

@@ -6,8 +6,8 @@ import pytest
 
 from workbench.corpus.embedded import field_of
 from workbench.corpus.records import Page
-from workbench.evaluation.answers import normalise_answer
-from workbench.questions.relations import BY_NAME, FIELDS, RELATIONS, read_facts, read_lists
+from workbench.questions.relation_table import RELATIONS
+from workbench.questions.relations import BY_NAME, FIELDS, read_facts, read_lists
 
 YES = [
     ("capital", "Capital: Bamako", "Bamako"),
@@ -296,9 +296,9 @@ def test_the_corpus_gives_the_facts_it_gave(all_pages, facts):
 def test_borders_mostly_have_two_sides(facts, names):
     """Nothing makes the lists agree but the text: whom a country borders borders it."""
     pairs = {
-        (f.page_id, names[normalise_answer(f.answer)])
+        (f.page_id, page_id)
         for f in facts.values()
-        if f.relation == "border" and normalise_answer(f.answer) in names
+        if f.relation == "border" and (page_id := names.page(f.answer))
     }
     both = sum((b, a) in pairs for a, b in pairs)
     assert len(pairs) > 600 and both / len(pairs) > 0.94

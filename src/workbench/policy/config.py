@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ..config import Settings
-from .demonstrations import DemonstrationConfig
+from .mixture import DemonstrationConfig
 from .model import ModelConfig
 from .sft import SFTConfig
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from ..questions.graph import Item
-from ..questions.relations import BY_NAME, RELATIONS, Fact
+from ..questions.relation_table import RELATIONS
+from ..questions.relations import BY_NAME, Fact
 
 
 class Names:

@@ -11,9 +11,11 @@ from ..agent.protocols import build_protocol
 from ..corpus.embedded import field_of
 from ..corpus.records import Chunk, Page
 from ..questions.graph import Item
-from ..questions.relations import RELATIONS, Fact, read_facts, read_lists
+from ..questions.relation_table import RELATIONS
+from ..questions.relations import Fact, read_facts, read_lists
 from .config import PolicyConfig
-from .demonstrations import PHRASES, DemonstrationConfig, Demonstrator
+from .demonstrations import PHRASES, Demonstrator
+from .mixture import DemonstrationConfig
 from .model import build_model
 from .sft import SFTConfig, SFTProgress, train
 from .tokenizer import train_tokenizer
