@@ -51,13 +51,38 @@ class SecondStage(Settings):
     training: SecondTraining = SecondTraining()
 
 
+class ThirdDemonstrations(SecondDemonstrations):
+    """Mostly passages that exist nowhere else either: reading that works on any page."""
+
+    hops: tuple[float, ...] = (0.36, 0.36, 0.18, 0.10)
+    named: float = Field(default=0.55, ge=0, le=1)
+    invented: float = Field(default=0.65, ge=0, le=1)
+    lookups_late: float = Field(default=0.05, ge=0, le=1)
+
+
+class ThirdTraining(SecondTraining):
+    """A short schedule that mostly decays."""
+
+    steps: int = Field(default=1500, ge=0)
+    decay_from: float = Field(default=0.3, ge=0, le=1)
+    seed: int = 2
+
+
+class ThirdStage(Settings):
+    """Training that goes on from the second stage."""
+
+    demonstrations: ThirdDemonstrations = ThirdDemonstrations()
+    training: ThirdTraining = ThirdTraining()
+
+
 class PolicyConfig(Settings):
     """The policy that everything starts from.
 
     ``source`` is a folder under the project root, another folder or a hub id;
     ``closed_book_prompt`` is the retrieval-disabled prompt.  The rest is the recipe of the
     embedded base policy (words rarer than ``min_count`` are spelled out) and its card: a first
-    stage in which reading begins, and a ``second`` one that also tells what was read on the way.
+    stage in which reading begins, a ``second`` one that also tells what was read on the way,
+    and a ``third`` one over made-up passages.
     """
 
     source: str = "data/policy"
@@ -67,4 +92,5 @@ class PolicyConfig(Settings):
     demonstrations: FirstDemonstrations = FirstDemonstrations()
     training: SFTConfig = SFTConfig()
     second: SecondStage = SecondStage()
+    third: ThirdStage = ThirdStage()
     card: CardConfig = CardConfig()

@@ -34,6 +34,7 @@ from ..questions.categories import SINGLE
 from ..questions.graph import Item
 from ..questions.relations import BY_NAME, Fact
 from .drafts import Demonstration, Draft, Made, short_lines
+from .inventions import Inventor
 from .lookups import STYLES, Lookup, lookups_of
 from .mixture import DemonstrationConfig
 from .names import Names
@@ -80,6 +81,7 @@ class Demonstrator:
         for fact in facts:
             self._on_page[fact.page_id].append(fact)
         self._lines = [(f, line) for f in facts if (line := lines.get(f.fact_id))]
+        self.inventor = Inventor(facts, lines, self.names.titles)
 
     # -- ingredients -----------------------------------------------------------------
 
@@ -238,11 +240,13 @@ class Demonstrator:
             stop = int(rng.integers(1, stop))
         slip = int(rng.integers(stop)) if rng.random() < self.config.sloppy else None
         told = rng.random() < self.config.told
+        made_up = bool(self.config.invented) and rng.random() < self.config.invented
         draft, seen = self._start(item), []
         for place, lookup in enumerate(lookups[:stop]):
             if not self._shows(seen, lookup.fact):
                 draft.say("Looking this up. </think>")
-                hits = self._find(draft, lookup, rng, place == slip)
+                hits = self._invent(draft, lookup, rng) if made_up else None
+                hits = hits or self._find(draft, lookup, rng, place == slip)
                 if hits is None:
                     return self.masked_direct(item, rng)
                 seen += hits
@@ -286,6 +290,16 @@ class Demonstrator:
                 if (f.relation, f.page_id) == same and self._shows([h], f)
             ]
         return list(dict.fromkeys(found))
+
+    def _invent(self, draft: Draft, lookup: Lookup, rng):
+        """A search that finds made-up passages; None where several passages are compared."""
+        hits = None
+        if not (lookup.first or lookup.second):
+            hits = self.inventor.results(lookup.fact, rng)
+        if hits is not None:
+            draft.say("<search>").say(lookup.query()).say("</search>")
+            self._feed_passages(draft, hits)
+        return hits
 
     def _find(self, draft: Draft, lookup: Lookup, rng, sloppy: bool):
         """Search until the evidence is there; None when the retriever misses it."""

@@ -20,6 +20,7 @@ class DemonstrationConfig(Settings):
     compares lists; ``stop_early`` answers a longer question after too few searches, without
     loss on the answer.  Instead of the swaps a share ``renamed`` of the searched demonstrations has
     every name and answer of one token replaced by another of its kind.
+    In a share ``invented`` of them what is found is made up (`inventions`).
     """
 
     hops: tuple[float, ...] = (0.48, 0.28, 0.14, 0.10)
@@ -37,6 +38,7 @@ class DemonstrationConfig(Settings):
     swap_answer: float = Field(default=0.65, ge=0, le=1)
     swap_subject: float = Field(default=0.65, ge=0, le=1)
     renamed: float = Field(default=0.0, ge=0, le=1)
+    invented: float = Field(default=0.0, ge=0, le=1)
     shuffle_passages: float = Field(default=0.5, ge=0, le=1)
     early_share: float = Field(default=0.2, ge=0, le=1)
     lookups_early: float = Field(default=0.7, ge=0, le=1)

@@ -87,23 +87,24 @@ def build_policy(
         config.training.seed,
     )  # fmt: skip
     model.set_attn_implementation("eager")  # its backward is faster than SDPA's on CPUs here
-    first = config.training.steps
+    before = 0
     for number, (demonstrations, training) in enumerate(stages(config)):
         part = config.model_copy(update={"demonstrations": demonstrations})
         demonstrator = build_demonstrator(tokenizer, pages, items, searcher, agent, part)
 
-        def report(progress: SFTProgress, offset: int = number * first) -> None:
+        def report(progress: SFTProgress, offset: int = before) -> None:
             on_step(replace(progress, step=progress.step + offset), model)
 
         kept = checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-{number + 1}")
         train(model, demonstrator, training, report, kept)
+        before += training.steps
     return model, tokenizer
 
 
 def stages(config: PolicyConfig) -> list[tuple[DemonstrationConfig, SFTConfig]]:
-    """Demonstrations and schedule of each stage; the second may have no steps."""
-    both = [
-        (config.demonstrations, config.training),
-        (config.second.demonstrations, config.second.training),
+    """Demonstrations and schedule of each stage that has steps."""
+    return [
+        (stage.demonstrations, stage.training)
+        for stage in (config, config.second, config.third)
+        if stage.training.steps
     ]
-    return [stage for stage in both if stage[1].steps]
