@@ -15,7 +15,7 @@ from ..agent.trajectory import Trajectory
 from ..config import Settings
 from ..engines.base import Engine, Sampling
 from ..evaluation.answers import exact_match, f1_score
-from ..methods.base import Method, Scores
+from ..methods.base import Attached, Method, Scores
 from ..questions.graph import Item
 from ..runs import stable_hash
 from ..seeding import seed_of
@@ -125,9 +125,11 @@ class Trainer:
             "eval_questions": stable_hash([i.item_id for i in self.eval_items]),
             "workers": self.workers.size,
         }
+        self.policy = Policy(model, config, seed)
+        if isinstance(method, Attached):
+            method.attach(self.policy.model)
         if (state := state_of(method)) is not None:
             self._identity["method"]["state"] = state_hash(state)
-        self.policy = Policy(model, config, seed)
         self.engine = engine(self.policy.model, tokenizer)
         self.updater = Updater(self.policy, config, self.workers, seed)
         self.step = 0

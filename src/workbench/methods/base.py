@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,15 +14,23 @@ from ..config import Settings
 from ..corpus.records import Chunk
 from ..questions.graph import Item
 
+if TYPE_CHECKING:
+    from ..readouts.evaluator import Evaluator
+    from ..readouts.refit import Refits
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a method may use besides items and trajectories; None is not at hand.
 
-    ``chunks`` are those of the corpus that is searched, by id (``Corpus.by_id``).
+    ``chunks`` are those of the corpus that is searched, by id (``Corpus.by_id``);
+    ``evaluator`` is that of the base policy, or its file, and ``refits`` runs later calibration
+    rounds (``readouts``).
     """
 
     chunks: Mapping[str, Chunk] | None = None
+    evaluator: Evaluator | Path | str | None = None
+    refits: Refits | None = None
 
 
 NOTHING = Context()
@@ -70,6 +79,14 @@ class Method(Protocol):
 
     def after_update(self, step: int) -> dict[str, float]:
         """Work after an update (recalibrate, distil); returns metrics to log."""
+
+
+@runtime_checkable
+class Attached(Protocol):
+    """The hook of a method that reads the policy itself, not only its rollouts."""
+
+    def attach(self, model: object) -> None:
+        """Called once before training, with the model that is trained (a PeftModel with LoRA)."""
 
 
 @runtime_checkable
