@@ -59,8 +59,11 @@ def test_d_is_there_for_valid_searched_rollouts_and_never_nan(evaluator, batch, 
     assert np.isfinite(scored.d).all() and ((scored.b > 0) & (scored.b < 1)).all()
 
 
-def test_b_is_one_number_per_prompt(evaluator, batch, make_adapted):
+def test_b_is_one_number_per_prompt(evaluator, batch, make_adapted, monkeypatch):
+    rows, score = [], Head.score
+    monkeypatch.setattr(Head, "score", lambda head, x: rows.append(len(x)) or score(head, x))
     b = evaluator.score(make_adapted(), batch).b
+    assert rows == [2, 2]  # two distinct prompts, two searched rollouts
     assert len(set(b[:3])) == 1 and len(set(b[3:])) == 1 and b[0] != b[4]
 
 

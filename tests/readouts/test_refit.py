@@ -23,12 +23,8 @@ from workbench.questions.build import QuestionConfig, build_items
 from workbench.questions.names import page_names
 from workbench.questions.relations import FIELDS
 from workbench.questions.store import load_items, save_items
-from workbench.readouts.calibration import (
-    CalibrationConfig,
-    calibration_items,
-    fit,
-    measure_targets,
-)
+from workbench.readouts.calibration import calibration_items, fit, measure_targets
+from workbench.readouts.config import CalibrationConfig
 from workbench.readouts.evaluator import Evaluator
 from workbench.readouts.probes import Unfit
 from workbench.readouts.refit import FAILED, RESULT, TASK, Failure, Refits, RefitTask, run_round
@@ -60,11 +56,12 @@ def place(tmp_path_factory):
     retrieval = RetrievalConfig(encoder="bm25", top_k=3)
     build_index(corpus, retrieval, folder / "index")
     found = build_items(pages, QuestionConfig(), page_names(everything)).items
-    items = [replace(i, split="calibration") for i in found if i.hops == 1]
+    items = [i for i in found if i.hops == 1]
     save_items(folder / "items.jsonl", items)
     task = RefitTask(
         policy="data/policy", corpus=str(folder / "corpus.parquet"), index=str(folder / "index"),
-        questions=str(folder / "items.jsonl"), retrieval=retrieval, agent=AGENT,
+        questions=str(folder / "items.jsonl"), item_ids=tuple(i.item_id for i in items),
+        retrieval=retrieval, agent=AGENT,
         closed_book=closed_book_agent(AGENT, "From memory: {question} <think>"),
         calibration=CONFIG, seed=3,
     )  # fmt: skip
@@ -81,7 +78,7 @@ def policy():
 @pytest.fixture(scope="module")
 def measured(place, policy):
     model, tokenizer = policy
-    items = calibration_items(load_items(place.task.questions, "calibration"), CONFIG, 3)
+    items = calibration_items(load_items(place.task.questions), CONFIG, 3)
     engine = TransformersEngine(model, tokenizer, dtype="float32")
     return measure_targets(
         engine, model, place.searcher, items, AGENT, place.task.closed_book, CONFIG, 3, 1

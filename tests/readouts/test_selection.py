@@ -74,8 +74,11 @@ def test_validation_auc_is_that_of_held_out_questions():
     names, labels = [f"q{i // 4}" for i in range(120)], np.repeat(kinds, 4)
     config = SelectionConfig(folds=5, rounds=5, architectures=["logistic"])
     assert abs(select(values, labels, names, (1,), config).validation_auc - 0.5) < 0.2
+    honest = held_out_scores(values, labels, names, (1,), config)
+    assert abs(auc(labels, honest) - 0.5) < 0.25
     leaky = [f"row{i}" for i in range(120)]
     assert select(values, labels, leaky, (1,), config).validation_auc == 1.0
+    assert auc(labels, held_out_scores(values, labels, leaky, (1,), config)) == 1.0
 
 
 def test_equal_input_is_equal_output(separable):
