@@ -49,7 +49,11 @@ for entry in STAGES:
         name:
             entry.name
         input:
-            upstream=[manifests(name) for name in entry.upstream],
+            upstream=lambda wildcards, entry=entry: [
+                manifest
+                for name in entry.upstream_of(wildcards.key)
+                for manifest in manifests(name)
+            ],
             sources=lambda wildcards, entry=entry: [
                 path.relative_to(project_root())
                 for path in entry.source_files(PROFILE, wildcards.key)

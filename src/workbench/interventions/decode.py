@@ -131,8 +131,8 @@ class Answerer:
         limits = [self._limit(row) for row in rows]
         keys = []
         for number, (row, limit) in enumerate(zip(rows, limits, strict=True)):
-            start, place = self._place(number)
-            where = (seed_of("paired answers", seed, start), place)
+            place = number % self.engine.max_rows
+            where = (_session_seed(seed, number - place), place)
             keys.append(decode_key(self.weights, row, limit, stop, sampling, where))
         known = {} if self.cache is None else {k: d for k in keys if (d := self.cache.get(k))}
         wanted: dict[str, int] = {}
@@ -171,11 +171,7 @@ class Answerer:
         for start in range(0, count, size):
             members = list(range(start, min(start + size, count)))
             if places := [n - start for n in members if n in missing]:
-                yield members, places, seed_of("paired answers", seed, start)
-
-    def _place(self, number: int) -> tuple[int, int]:
-        place = number % self.engine.max_rows
-        return number - place, place
+                yield members, places, _session_seed(seed, start)
 
     def _limit(self, row: tuple[int, ...]) -> int:
         if not row or not self.fits(row):
@@ -197,3 +193,7 @@ class Answerer:
         if opened:
             text = text.removeprefix(tag[opened:])
         return text.split(stop)[0].strip()
+
+
+def _session_seed(seed: int, start: int) -> int:
+    return seed_of("paired answers", seed, start)

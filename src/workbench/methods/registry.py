@@ -76,6 +76,11 @@ def build_method(condition: Condition, context: Context = NOTHING) -> Method:
     return module.build(params, context)
 
 
+def method_needs(method: str) -> tuple[str, ...]:
+    """Stages beside corpus and questions that a method's training reads: its ``NEEDS``."""
+    return getattr(_module(method, f"method {method}"), "NEEDS", ())
+
+
 def method_names() -> list[str]:
     """Modules of this room that define a method: ``Params`` and ``build(params, context)``."""
     names = [m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)])]

@@ -31,6 +31,8 @@ from .base import Context, Method, Scores
 from .group_relative import GroupRelativeParams, each_in_a_row
 from .shaping import Shaping, outcomes, shaped_reward
 
+NEEDS = ("calibration",)  # the stage that fits the evaluator which training starts with
+
 
 class Params(GroupRelativeParams):
     """``interval`` and ``questions`` are multiples of the profile's K and M (S1 Table A14).

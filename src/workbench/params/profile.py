@@ -14,6 +14,7 @@ from ..grpo.config import GRPOConfig
 from ..inference.bootstrap import BootstrapConfig
 from ..policy.config import PolicyConfig
 from ..questions.build import QuestionConfig
+from ..readouts.config import CalibrationConfig
 from ..retrieval.config import RetrievalConfig
 from ..runs import stable_hash
 
@@ -82,6 +83,7 @@ class Profile(Settings):
     sampling: Sampling = Sampling()
     training_questions: int | None = Field(default=None, ge=1)
     training_shares: dict[str, float] | None = None
+    calibration: CalibrationConfig = CalibrationConfig()
     grpo: GRPOConfig
     evaluation: EvaluationParams = EvaluationParams()
     voting: VotingParams = VotingParams()

@@ -66,7 +66,7 @@ class Names:
 
     def rename(self, tokens: np.ndarray, rng: np.random.Generator) -> None:
         """Replace every name and answer in place, one for one, by another of its kind."""
-        most = max(int(tokens.max()), *(int(kind[-1]) for kind in self._renamable if len(kind)))
+        most = max([int(tokens.max()), *(int(k[-1]) for k in self._renamable if len(k))])
         table = np.arange(most + 1)
         for kind in self._renamable:
             table[kind] = rng.permutation(kind)

@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from pydantic import Field
 
 from ..agent.config import AgentConfig
 from ..agent.rollout import rollout
 from ..agent.trajectory import Trajectory
-from ..config import Settings
 from ..engines.base import Engine, Sampling
 from ..interventions.cache import DecodeCache
 from ..interventions.closed_book import ClosedBookLabels, closed_book_labels
@@ -26,29 +24,12 @@ from ..interventions.decode import Answerer
 from ..interventions.variants import RelianceLabels, reliance_labels
 from ..questions.graph import Item
 from ..seeding import generator, seed_of
+from .config import CalibrationConfig
 from .contexts import commit_context, is_searched, prompt_context
 from .evaluator import Evaluator
-from .features import FeatureConfig, features
-from .selection import Selected, SelectionConfig, select
+from .features import features
+from .selection import Selected, select
 from .snapshot import take_snapshot
-
-
-class CalibrationConfig(Settings):
-    """``questions`` (M of S1) of the calibration split, ``rollouts`` (G) of each.
-
-    ``layers`` are the candidates for both heads, in the numbering of ``readouts.features``.
-    A round starts every ``every`` updates (K of S1); its evaluator is installed exactly ``lag``
-    updates later, or with None as soon as it is there, which is not reproducible.
-    """
-
-    every: int = Field(default=25, ge=1)
-    lag: int | None = Field(default=None, ge=0)
-    questions: int = Field(default=300, ge=2)
-    rollouts: int = Field(default=5, ge=1)
-    layers: tuple[int, ...] = Field(default=(21, 24, 27), min_length=1)
-    temperature: float = Field(default=1.0, ge=0)
-    selection: SelectionConfig = SelectionConfig()
-    features: FeatureConfig = FeatureConfig()
 
 
 @dataclass(frozen=True)
@@ -86,7 +67,7 @@ class Calibrated:
 
 
 def calibration_items(items: Sequence[Item], config: CalibrationConfig, seed: int) -> list[Item]:
-    """M of the items, the same ones in every round, so that rounds can be compared."""
+    """M of the items (all, if there are fewer), the same in every round: rounds compare."""
     rows = generator("calibration questions", seed).permutation(len(items))[: config.questions]
     return [items[row] for row in sorted(rows)]
 

@@ -18,21 +18,12 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from ..config import Settings
-from ..engines.base import Choice
 from ..engines.dtype import compute_dtype
 from ..engines.replica import plain_model
 from ..errors import WorkbenchError
-
-
-class FeatureConfig(Settings):
-    """``batch_tokens`` padded tokens go through the model at once, in the arithmetic ``dtype``."""
-
-    batch_tokens: int = Field(default=2048, ge=1)
-    dtype: Choice = "float32"
+from .config import FeatureConfig
 
 
 @dataclass(frozen=True, slots=True)

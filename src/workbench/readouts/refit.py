@@ -27,7 +27,8 @@ from ..config import Settings
 from ..engines.base import Choice
 from ..errors import WorkbenchError
 from ..retrieval.config import RetrievalConfig
-from .calibration import CalibrationConfig, calibration_items, fit, measure_targets
+from .calibration import calibration_items, fit, measure_targets
+from .config import CalibrationConfig
 from .evaluator import Evaluator, load_evaluator
 from .probes import Unfit
 
@@ -39,14 +40,15 @@ _POLL = 0.05  # seconds
 class RefitTask(Settings):
     """All that a calibration round needs to be run anywhere: paths and settings.
 
-    ``policy`` is the base policy's folder or hub id, ``questions`` the file of items of which
-    the calibration split is used; ``number`` is the round, ``seed`` that of the training run.
+    ``policy`` is the base policy's folder or hub id, ``questions`` a file of items, of which
+    M of those in ``item_ids`` are used; ``number`` is the round, ``seed`` names its draws.
     """
 
     policy: str
     corpus: str
     index: str
     questions: str
+    item_ids: tuple[str, ...]
     retrieval: RetrievalConfig
     agent: AgentConfig
     closed_book: AgentConfig
@@ -183,9 +185,8 @@ def run_round(place: Path) -> None:
     model.to(task.device)
     corpus = load_corpus(task.corpus)
     searcher = load_searcher(task.index, corpus, task.retrieval)
-    items = calibration_items(
-        load_items(task.questions, "calibration"), task.calibration, task.seed
-    )
+    known = {item.item_id: item for item in load_items(task.questions)}
+    items = calibration_items([known[name] for name in task.item_ids], task.calibration, task.seed)
     engine = TransformersEngine(model, tokenizer, dtype=task.dtype)
     targets = measure_targets(
         engine, model, searcher, items, task.agent, task.closed_book, task.calibration,

@@ -35,7 +35,7 @@ def execute(
     profile = load_profile(profile_name, overrides)
     entry = stage(stage_name)
     entry.check_key(profile, key)
-    for folder in entry.upstream_runs(profile).values():
+    for folder in entry.upstream_runs(profile, key).values():
         require(folder, profile.name, unchanged=True)
     run = RunDirectory(
         profile.name, entry.name, key, entry.params(profile, key), entry.inputs(profile, key),

@@ -109,7 +109,7 @@ class Run:
         print(f"{self.stage.name}/{self.key} of profile {self.profile.name} is complete")
 
     def _complete(self, name: str) -> Path:
-        available = self.stage.upstream_runs(self.profile)
+        available = self.stage.upstream_runs(self.profile, self.key)
         if name not in available:
             raise WorkbenchError(
                 f"the stage {self.stage.name!r} does not declare that it reads {name!r}",
@@ -161,10 +161,10 @@ def open_run(stage_name: str, profile: str, overrides: Sequence[str] = (), key: 
     loaded = load_profile(profile, overrides)
     entry.check_key(loaded, key)
     apply(loaded.machine)
-    settings = Parts(loaded, entry.parts, entry.name)
+    settings = Parts(loaded, entry.parts_of(key), entry.name)
     if work := os.environ.get(WORK_FOLDER):
         return Run(entry, loaded, key, settings, project_root() / work, None)
-    for folder in entry.upstream_runs(loaded).values():
+    for folder in entry.upstream_runs(loaded, key).values():
         require(folder, loaded.name, unchanged=True)
     directory = RunDirectory(
         loaded.name, entry.name, key, entry.params(loaded, key), entry.inputs(loaded, key),

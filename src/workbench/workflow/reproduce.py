@@ -78,7 +78,8 @@ def _forced(profile: Profile, stages: Sequence[str]) -> list[str]:
     while pending:
         if (name := pending.pop()) not in needed:
             needed.append(name)
-            pending += stage(name).upstream
+            entry = stage(name)
+            pending += [up for key in entry.keys(profile) for up in entry.upstream_of(key)]
     for name in needed:
         for key in stage(name).keys(profile):
             folder = runs_root() / profile.name / name / key

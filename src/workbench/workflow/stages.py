@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkbenchError
-from ..methods.registry import load_condition
+from ..methods.registry import load_condition, method_needs
 from ..runs import project_root, runs_root, stable_hash
 from .sources import notebook_sources
 
@@ -30,6 +30,8 @@ class Stage:
     notebook : its file under notebooks/, without the suffix.
     parts : parts of the profile it uses (``"grpo"``, ``"evaluation.draws"``).
     upstream : stages whose outputs it reads.
+    wanted : stages that some methods need beside them (``NEEDS`` of the method's module), each
+        with the parts of the profile that come along.
     files : committed files it reads, as globs from the project root.
     per_condition : one run per condition of the profile instead of one named "main".
     resume : the notebook continues a killed run from its work folder.
@@ -41,6 +43,7 @@ class Stage:
     notebook: str
     parts: tuple[str, ...]
     upstream: tuple[str, ...] = ()
+    wanted: tuple[tuple[str, tuple[str, ...]], ...] = ()
     files: tuple[str, ...] = ()
     per_condition: bool = False
     resume: bool = False
@@ -66,7 +69,7 @@ class Stage:
 
     def params(self, profile, key: str) -> dict:
         """The resolved settings it depends on, JSON-able: its parts, and its condition."""
-        settings = {part: profile.dump(part) for part in self.parts}
+        settings = {part: profile.dump(part) for part in self.parts_of(key)}
         if self.per_condition:
             condition = load_condition(key)
             settings["condition"] = {"method": condition.method, "settings": condition.settings}
@@ -76,12 +79,26 @@ class Stage:
         """Stable hash of ``params``."""
         return stable_hash(self.params(profile, key))
 
-    def upstream_runs(self, profile) -> dict[str, Path]:
+    def _wanted(self, key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        if not self.wanted or not self.per_condition:
+            return ()
+        needs = method_needs(load_condition(key).method)
+        return tuple(entry for entry in self.wanted if entry[0] in needs)
+
+    def parts_of(self, key: str) -> tuple[str, ...]:
+        """The parts of the profile that a run uses: ``parts``, and what its method brings."""
+        return (*self.parts, *(part for _, parts in self._wanted(key) for part in parts))
+
+    def upstream_of(self, key: str) -> tuple[str, ...]:
+        """The stages that a run reads: ``upstream``, and what its method needs."""
+        return (*self.upstream, *(name for name, _ in self._wanted(key)))
+
+    def upstream_runs(self, profile, key: str) -> dict[str, Path]:
         """``"stage/key"`` -> run directory of everything it reads from other stages."""
         return {
-            f"{name}/{key}": runs_root() / profile.name / name / key
-            for name in self.upstream
-            for key in stage(name).keys(profile)
+            f"{name}/{other}": runs_root() / profile.name / name / other
+            for name in self.upstream_of(key)
+            for other in stage(name).keys(profile)
         }
 
     def source_files(self, profile, key: str) -> list[Path]:
@@ -102,7 +119,7 @@ class Stage:
         root = project_root()
         files = [self.path, *self.source_files(profile, key)]
         named = {p.relative_to(root).as_posix(): p for p in files}
-        return {**named, **self.upstream_runs(profile)}
+        return {**named, **self.upstream_runs(profile, key)}
 
 
 STAGES: tuple[Stage, ...] = (
@@ -147,14 +164,26 @@ STAGES: tuple[Stage, ...] = (
         files=POLICY,
     ),
     Stage(
+        "calibration",
+        "06_calibration_probes",
+        parts=(
+            "retrieval", "agent", "machine", "bootstrap", "calibration", "training_shares",
+            "policy.source", "policy.closed_book_prompt",
+        ),  # fmt: skip
+        upstream=("corpus", "questions"),
+        files=POLICY,
+        figures=True,
+    ),
+    Stage(
         "train",
-        "06_grpo_training",
+        "07_grpo_training",
         parts=(
             "retrieval", "agent", "machine", "training_questions",
             "training_shares", "grpo", "seeds",
             "policy.source", "evaluation.curve_questions",
         ),  # fmt: skip
         upstream=("corpus", "questions"),
+        wanted=(("calibration", ("calibration", "policy.closed_book_prompt")),),
         files=POLICY,
         per_condition=True,
         resume=True,
@@ -162,7 +191,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "evaluation",
-        "07_evaluation",
+        "08_evaluation",
         parts=(
             "retrieval", "agent", "machine", "sampling", "seeds", "conditions", "bootstrap",
             "policy.source", "policy.closed_book_prompt",
@@ -174,7 +203,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "voting",
-        "08_voting",
+        "09_voting",
         parts=(
             "retrieval", "agent", "machine", "sampling", "seeds", "conditions", "bootstrap",
             "policy.source", "voting",
@@ -185,7 +214,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "credit_view",
-        "09_credit_made_visible",
+        "10_credit_made_visible",
         parts=("policy.source", "grpo.group_size"),
         upstream=("corpus", "questions", "voting"),
         files=(
@@ -197,7 +226,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "credit_study",
-        "10_retrieval_credit",
+        "11_retrieval_credit",
         parts=(
             "corpus", "questions", "retrieval.encoder", "policy.source", "grpo", "seeds",
             "conditions", "evaluation.samples", "bootstrap",
@@ -211,7 +240,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "report",
-        "11_tables_and_figures",
+        "12_tables_and_figures",
         parts=(
             "corpus.source", "retrieval.encoder", "policy.source",
             "grpo", "seeds", "conditions", "bootstrap",
