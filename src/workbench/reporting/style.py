@@ -21,6 +21,7 @@ NAMES = {
     "closed_book": "base, closed book",
     "oo": "outcome only (F1)",
     "search_r1": "Search-R1",
+    "search_g1": "Search-G1",
     "single": "single rollout",
     "majority": "simple majority",
     "rgv": "RGV",
