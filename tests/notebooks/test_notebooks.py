@@ -36,7 +36,18 @@ def test_readme_maps_every_notebook():
 def test_stages_come_after_what_they_read():
     names = [s.name for s in STAGES]
     for entry in STAGES:
-        assert all(names.index(up) < names.index(entry.name) for up in entry.upstream)
+        wanted = [name for name, _ in entry.wanted]
+        assert all(names.index(up) < names.index(entry.name) for up in (*entry.upstream, *wanted))
+
+
+def test_only_a_method_that_needs_a_stage_reads_it():
+    train = stage("train")
+    assert train.upstream_of("oo") == ("corpus", "questions")
+    assert train.upstream_of("search_g1") == ("corpus", "questions", "calibration")
+    other = load_profile("tiny", ["calibration.every=3"])
+    tiny = load_profile("tiny")
+    assert train.settings_hash(tiny, "oo") == train.settings_hash(other, "oo")
+    assert train.settings_hash(tiny, "search_g1") != train.settings_hash(other, "search_g1")
 
 
 @pytest.mark.parametrize("name", ["smoke", "tiny", "paper-3b"])
