@@ -101,7 +101,8 @@ def test_with_lag_installation_is_exact(make, model):
 
 def test_without_lag_the_old_one_stays_until_both_heads_are_done(make, model):
     new = _evaluator(model, 1)
-    method, rounds, first = make([new], every=2)
+    method, rounds, _ = make([new], every=2)
+    first = method.evaluator
     for step in (1, 2, 3, 4):
         method.after_update(step)
         assert method.evaluator is first
@@ -111,7 +112,8 @@ def test_without_lag_the_old_one_stays_until_both_heads_are_done(make, model):
 
 
 def test_a_failed_round_changes_nothing(make):
-    method, rounds, first = make([Failure("killed")], every=2, lag=0)
+    method, rounds, _ = make([Failure("killed")], every=2, lag=0)
+    first = method.evaluator
     method.after_update(1)
     metrics = method.after_update(2)
     assert method.evaluator is first and method.installed == 0
@@ -126,7 +128,8 @@ def test_the_interval_is_a_multiple_of_the_profiles(make):
 
 
 def test_frozen_readouts_never_refit(make):
-    method, rounds, first = make(interval=None)
+    method, rounds, _ = make(interval=None)
+    first = method.evaluator
     assert [method.after_update(s)["evaluator_age"] for s in (1, 2)] == [1, 2]
     assert not rounds.started and method.evaluator is first
 
@@ -163,6 +166,22 @@ def test_rewards_are_eq6_of_its_scores(make, model, rolled_out):
     )
     shares = method.shares([item] * 5, batch, scores, method.advantages([item] * 5, batch, scores))
     assert shares["reliance_score"] == pytest.approx((d[[1, 2, 3]].sum(), 3))
+
+
+def test_trained_in_full_the_first_evaluator_keeps_the_base_policy(make, model, rolled_out):
+    method = make(interval=None)[0]
+    asked = [rolled_out("paris", 0)]
+    before = method.evaluator.score(model, asked).b
+    weight = model.model.embed_tokens.weight
+    kept = weight.detach().clone()
+    try:
+        with torch.no_grad():
+            weight.add_(0.3)
+        assert method.evaluator.score(model, asked).b == before
+        assert _evaluator(model, 0).score(model, asked).b != before
+    finally:
+        with torch.no_grad():
+            weight.copy_(kept)
 
 
 def test_what_is_missing_is_named(model):

@@ -86,11 +86,20 @@ def measured(place, policy):
 
 
 @pytest.fixture(scope="module")
-def refitted(place, policy):
+def adapted():
+    """The base policy with an adapter that changes nothing yet."""
+    import peft
+
+    config = peft.LoraConfig(r=2, lora_alpha=4.0, target_modules=["q_proj"])
+    return peft.get_peft_model(load_policy("data/policy")[0], config).eval()
+
+
+@pytest.fixture(scope="module")
+def refitted(place, adapted):
     refits = Refits(place.folder / "rounds", place.task)
-    refits.prepare(1, policy[0])
+    refits.prepare(1, adapted)
     refits.start(1)
-    return refits, refits.collect(1, policy[0])
+    return refits, refits.collect(1, adapted)
 
 
 def test_extra_decodes_are_bounded(measured):
@@ -108,17 +117,18 @@ def test_labels_vary(measured):
     assert 0 < measured.closed_book.sufficient.mean() < 1
 
 
-def test_a_round_of_its_own_process_gives_the_evaluator_of_this_one(measured, refitted, policy):
+def test_a_round_of_its_own_process_gives_the_evaluator_of_this_one(measured, refitted, adapted):
     refits, found = refitted
-    here = fit(measured, policy[0], CONFIG, 3).evaluator
+    here = fit(measured, adapted, CONFIG, 3).evaluator
     assert isinstance(found, Evaluator) and found.hashes() == here.hashes()
+    assert found.snapshot.kind == "adapter"
     report = refits.report(1)
     assert report["cost"]["rollouts"] == measured.cost["rollouts"]
     assert report["heads"]["d"]["rows"] == len(measured.searched)
 
 
-def test_scoring_is_at_most_one_forward_pass(refitted, policy, place):
-    model, tokenizer = policy
+def test_scoring_is_at_most_one_forward_pass(refitted, policy, adapted, place):
+    model, tokenizer = adapted, policy[1]
     engine = TransformersEngine(model, tokenizer, dtype="float32")
     items = load_items(place.task.questions)[:6]
     rolled = rollout(engine, place.searcher, items, AGENT, Sampling(), 0, 3)
@@ -136,6 +146,15 @@ def test_a_killed_round_leaves_no_evaluator(place, policy):
     assert isinstance(found, Failure) and "status -9" in found.reason
     assert not (refits.round(1) / RESULT).exists()
     assert isinstance(Refits(place.folder / "killed", place.task).collect(1, policy[0]), Failure)
+
+
+def test_a_policy_trained_in_full_is_kept_whole(place, policy, tmp_path):
+    refits = Refits(tmp_path, place.task)
+    refits.prepare(1, policy[0])
+    run_round(refits.round(1))
+    found = refits.collect(1, policy[0])
+    assert found.snapshot.kind == "full"
+    assert found.snapshot.tensors.keys() == dict(policy[0].named_parameters()).keys()
 
 
 def test_a_round_that_cannot_be_fitted_says_why(place, policy, tmp_path):
@@ -171,14 +190,14 @@ def test_a_task_that_is_gone(place, policy, tmp_path):
     assert (refits.round(4) / TASK).is_file() and not refits.ready(4)
 
 
-def test_other_workers_only_wait(place, policy, tmp_path, refitted):
+def test_other_workers_only_wait(place, adapted, tmp_path, refitted):
     other = Refits(tmp_path, place.task, first=False)
-    other.prepare(1, policy[0])
+    other.prepare(1, adapted)
     other.start(1)
     assert (
         not refitted[0].folder == tmp_path and not other.ready(1) and not list(tmp_path.iterdir())
     )
     started = time.monotonic()
     refitted[1].save(other.round(1) / RESULT)
-    assert other.collect(1, policy[0]).hashes() == refitted[1].hashes()
+    assert other.collect(1, adapted).hashes() == refitted[1].hashes()
     assert time.monotonic() - started < 60

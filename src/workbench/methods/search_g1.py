@@ -15,16 +15,18 @@ the bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pydantic import Field
 
 from ..agent.trajectory import Trajectory
+from ..engines.replica import plain_model
 from ..errors import WorkbenchError
 from ..questions.graph import Item
 from ..readouts.evaluator import Evaluator, load_evaluator
 from ..readouts.refit import Failure, Refits
+from ..readouts.snapshot import take_snapshot
 from .added_credit import Shares, added_credit_shares
 from .advantages import group_advantages, on_generated
 from .base import Context, Method, Scores
@@ -68,7 +70,12 @@ class SearchG1:
         self.model = model
         if self.evaluator is None:
             found = self.first
-            self.evaluator = found if isinstance(found, Evaluator) else load_evaluator(found, model)
+            if not isinstance(found, Evaluator):
+                found = load_evaluator(found, model)
+            if found.snapshot.kind == "base" and plain_model(model) is model:
+                # Trained in full the base policy is about to move: keep it as it is now.
+                found = replace(found, snapshot=take_snapshot(model, full=True))
+            self.evaluator = found
 
     def plan(self, items: Sequence[Item], group_size: int) -> list[int]:
         return each_in_a_row(items, group_size)

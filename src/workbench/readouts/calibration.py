@@ -131,8 +131,12 @@ def measure_targets(
     )  # fmt: skip
 
 
-def fit(targets: Targets, model: object, config: CalibrationConfig, seed: int) -> Calibrated:
+def fit(
+    targets: Targets, model: object, config: CalibrationConfig, seed: int, full: bool = False
+) -> Calibrated:
     """Both heads on the targets, with the snapshot of ``model``, whose states they read.
+
+    ``full`` is for a policy that is trained in full (``snapshot.take_snapshot``).
 
     Raises
     ------
@@ -154,4 +158,4 @@ def fit(targets: Targets, model: object, config: CalibrationConfig, seed: int) -
         }
         for name, s in (("d", d), ("b", b))
     }  # fmt: skip
-    return Calibrated(Evaluator(take_snapshot(model), d.head, b.head, notes), d, b)
+    return Calibrated(Evaluator(take_snapshot(model, full), d.head, b.head, notes), d, b)

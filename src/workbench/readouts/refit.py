@@ -1,7 +1,8 @@
 """Refits beside the training: a process of its own for each calibration round (S1 §3.2, §7.2.1).
 
     <folder>/round-0003/
-        task.json, adapter/       what to calibrate; there as a whole or not at all
+        task.json                 what to calibrate; there as a whole or not at all, with
+        adapter/ or model/        the policy as it was: with LoRA its adapter alone
         evaluator.safetensors     the result, renamed into place when both heads are done
         report.json               costs and validation AUCs
         failed.json               why there is no result: the old evaluator stays in force
@@ -32,7 +33,8 @@ from .config import CalibrationConfig
 from .evaluator import Evaluator, load_evaluator
 from .probes import Unfit
 
-TASK, ADAPTER, RESULT = "task.json", "adapter", "evaluator.safetensors"
+TASK, ADAPTER, MODEL = "task.json", "adapter", "model"
+RESULT = "evaluator.safetensors"
 REPORT, FAILED, LOG = "report.json", "failed.json", "log.txt"
 _POLL = 0.05  # seconds
 
@@ -103,8 +105,7 @@ class Refits:
         part = place.with_name(f".{place.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        if hasattr(model, "peft_config"):
-            model.save_pretrained(part / ADAPTER)
+        model.save_pretrained(part / (ADAPTER if hasattr(model, "peft_config") else MODEL))
         task = self.task.model_copy(update={"number": number})
         (part / TASK).write_text(task.model_dump_json(indent=1) + "\n", encoding="utf-8")
         shutil.rmtree(place, ignore_errors=True)
@@ -178,7 +179,10 @@ def run_round(place: Path) -> None:
     torch.set_num_threads(task.threads)
     started = time.perf_counter()
     model, tokenizer = load_policy(task.policy)
-    if (place / ADAPTER).is_dir():
+    full = (place / MODEL).is_dir()
+    if full:
+        model = type(model).from_pretrained(place / MODEL).eval()
+    else:
         from peft import PeftModel
 
         model = PeftModel.from_pretrained(model, place / ADAPTER).eval()
@@ -194,7 +198,7 @@ def run_round(place: Path) -> None:
     )  # fmt: skip
     fitting = time.perf_counter()
     try:
-        found = fit(targets, model, task.calibration, task.seed)
+        found = fit(targets, model, task.calibration, task.seed, full)
     except Unfit as reason:
         _fail(place, str(reason))
         return
