@@ -1,9 +1,9 @@
-"""The recipe: two stages one after the other, killed and resumed, and the words it needs."""
+"""The recipe: three stages one after the other, killed and resumed, and the words it needs."""
 
 import pytest
 import torch
 
-from workbench.policy.config import PolicyConfig, SecondStage
+from workbench.policy.config import PolicyConfig
 from workbench.policy.recipe import all_facts, build_policy, stages
 from workbench.policy.sft import SFTConfig
 from workbench.questions.relations import BY_NAME
@@ -19,14 +19,20 @@ class Killed(Exception):
 @pytest.fixture(scope="module")
 def config(world):
     default = PolicyConfig()
-    second = default.second.training.model_copy(update=FIRST.model_dump() | {"steps": 3, "seed": 1})
     return default.model_copy(
         update={
             "model": world.small,
             "training": FIRST,
-            "second": default.second.model_copy(update={"training": second}),
+            "second": _with(default.second, FIRST, steps=3, seed=1),
+            "third": _with(default.third, FIRST, steps=2, seed=2),
         }
     )
+
+
+def _with(stage, training, **changes):
+    """A stage with another schedule."""
+    update = training.model_dump() | changes
+    return stage.model_copy(update={"training": stage.training.model_copy(update=update)})
 
 
 @pytest.fixture(scope="module")
@@ -56,29 +62,36 @@ def _same(a, b):
     return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
 
 
-def test_steps_are_counted_through_both_stages(unbroken, config):
+def test_steps_are_counted_through_all_stages(unbroken, config):
     model, tokenizer, log, weights = unbroken
-    assert [p.step for p in log] == [0, 1, 2, 3, 4]
+    assert [p.step for p in log] == [0, 1, 2, 3, 4, 5, 6]
     assert all(not torch.equal(a, b) for a, b in zip(weights, weights[1:], strict=False))
     assert torch.equal(weights[-1], model.get_input_embeddings().weight)
     assert not model.training and model.config.vocab_size == len(tokenizer)
-    assert [s.steps for _, s in stages(config)] == [2, 3]
-    assert [d.told for d, _ in stages(config)] == [0.0, 1.0]
+    assert [s.steps for _, s in stages(config)] == [2, 3, 2]
 
 
-def test_a_second_stage_without_steps_is_left_out(build, config, unbroken):
-    nothing = config.second.training.model_copy(update={"steps": 0})
-    alone = config.model_copy(update={"second": SecondStage(
-        demonstrations=config.second.demonstrations, training=nothing,
-    )})  # fmt: skip
-    assert [s.steps for _, s in stages(alone)] == [2]
+def test_stages_go_from_telling_little_to_pages_of_no_corpus():
+    """As the recipe has it: what was read is told later on, under names and passages made up."""
+    made = [d for d, _ in stages(PolicyConfig())]
+    assert [d.told for d in made] == [0.0, 1.0, 1.0]
+    assert [d.renamed for d in made] == [0.0, 0.85, 0.85]
+    assert [d.invented for d in made] == [0.0, 0.0, 0.65]
+    assert len({s.seed for _, s in stages(PolicyConfig())}) == 3
+
+
+def test_a_stage_without_steps_is_left_out(build, config, unbroken):
+    none = {name: _with(getattr(config, name), FIRST, steps=0) for name in ("second", "third")}
+    assert [s.steps for _, s in stages(config.model_copy(update=none))] == [2]
+    without = config.model_copy(update={"second": none["second"]})
+    assert [s.steps for _, s in stages(without)] == [2, 2]
     log = []
-    build(alone, lambda progress, model: log.append(progress))
-    assert log == unbroken[2][:2]
+    build(without, lambda progress, model: log.append(progress))
+    assert log[:2] == unbroken[2][:2] and [p.step for p in log] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("after", [0, 1, 2, 3])
-def test_killed_in_either_stage_it_goes_on_to_the_same_weights(
+@pytest.mark.parametrize("after", [0, 1, 3, 6])
+def test_killed_in_any_stage_it_goes_on_to_the_same_weights(
     build, config, unbroken, tmp_path, after
 ):
     def kill(progress, model):
@@ -89,8 +102,8 @@ def test_killed_in_either_stage_it_goes_on_to_the_same_weights(
     with pytest.raises(Killed):
         build(config, kill, checkpoint)
     names = {p.name for p in tmp_path.iterdir()}
-    assert names <= {"checkpoint-1.pt", "checkpoint-2.pt"}
-    assert ("checkpoint-2.pt" in names) == (after > 2)
+    begun = [(after > first) for first in (0, 2, 5)]  # a step after the stage's first was taken
+    assert names == {f"checkpoint-{n}.pt" for n, one in enumerate(begun, start=1) if one}
     log = []
     model, _ = build(config, lambda progress, model: log.append(progress), checkpoint)
     assert _same(model, unbroken[0]) and log == unbroken[2]
