@@ -51,6 +51,13 @@ def test_seeds_have_sets_of_their_own():
     assert ratio_interval(np.zeros_like(above) + above * below, below, FEW).value == 0.75
 
 
+def test_seeds_are_resampled():
+    """Two seeds that are constant in themselves: what varies is which of them are drawn."""
+    below = np.ones((2, 50))
+    found = ratio_interval(np.array([[0.2], [0.8]]) * below, below, FEW)
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.2, 0.8))
+
+
 def test_a_constant_ratio_has_no_width():
     below = np.array([1.0, 2, 0, 3, 1])
     found = ratio_interval(0.25 * below, below, FEW)

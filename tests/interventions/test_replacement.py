@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from workbench.agent.protocols import build_protocol
+from workbench.agent.recorder import Recorder
 from workbench.agent.trajectory import Segment
+from workbench.engines.base import Generation
 from workbench.errors import WorkbenchError
 from workbench.evaluation.answers import contains_phrase, normalise_answer
 from workbench.interventions.alternatives import Alternatives
@@ -193,22 +195,30 @@ def test_outcomes_of_real_rollouts(world):
 
 @pytest.fixture
 def one(world):
-    """A rollout of one search whose document states its answer, and the question."""
-    for t in world.sampled:
-        if len(t.searches) == 1 and not t.searches[0].observation_cut:
-            item = _right(t, world.by_id[t.item_id])
-            if any(t.answer in text for text in t.searches[0].texts):
-                return t, item
-    raise AssertionError("no such rollout")
+    """A rollout of one search that answers Bamako, which only its documents state."""
+    item = Item("q", "What is the capital of Mali?", ("Bamako",), "1-hop, single", (), "test")
+    protocol = build_protocol(world.agent, world.tokenizer)
+    recorder = Recorder(protocol.prompt(item.question), 0)
+
+    def turn(text):
+        ids = np.array(world.tokenizer(text, add_special_tokens=False).input_ids, np.int32)
+        none = np.zeros((len(ids), 0))
+        action = protocol.parse(ids)
+        recorder.turn(Generation(ids, np.zeros(len(ids)), none, none, "stop"), action)
+        return action
+
+    action = turn("Looking this up. </think> <search> Mali capital </search>")
+    (hits,) = world.searcher.search([action.text], k=3)
+    recorder.search(action, hits, protocol.observation(hits, action.ignored, 400))
+    recorder.answer(turn("<think> Mali Capital. </think> <answer> Bamako </answer>"))
+    trajectory = recorder.trajectory(item.item_id, 0, 0)
+    assert trajectory.valid and trajectory.answer == "Bamako"
+    assert any("Bamako" in text for text in trajectory.searches[0].texts)
+    return trajectory, item
 
 
-def _pools(world, *names, category):
-    items = [Item(n, "?", (n,), category, (), "test") for n in names]
-    return Alternatives(items)
-
-
-def _foreign(item, **changes):
-    return replace(item, nodes=(), **changes)
+def _pools(*names):
+    return Alternatives([Item(n, "?", (n,), "1-hop, single", (), "test") for n in names])
 
 
 def _run(world, fake, t, item, pools, say="x </answer>", config=None, **sizes):
@@ -221,24 +231,30 @@ def _run(world, fake, t, item, pools, say="x </answer>", config=None, **sizes):
 )
 def test_the_answer_is_read_behind_the_kept_prefix(world, fake, one, say, outcome):
     t, item = one
-    item = _foreign(item)
-    pools = _pools(world, "Oslo", category=item.category)
+    pools = _pools("Oslo")
     c = _run(world, fake, t, item, pools, say.format(gold=t.answer), KEEP)
     assert (c.outcome, c.injected, c.regenerated) == (outcome, ("Oslo",), "answer")
 
 
+def _stated(world, t, at):
+    """The rollout with its answer thought aloud at token ``at``."""
+    ids = world.tokenizer(t.answer).input_ids
+    tokens = np.insert(t.tokens, at, ids).astype(np.int32)
+    codes = np.insert(t.segments, at, [Segment.REASONING] * len(ids)).astype(np.uint8)
+
+    def moved(span):
+        return tuple(edge + len(ids) * (span[0] >= at) for edge in span)
+
+    searches = [replace(s, observation_span=moved(s.observation_span)) for s in t.searches]
+    return replace(
+        t, tokens=tokens, segments=codes, answer_span=moved(t.answer_span), searches=searches
+    )
+
+
 def test_a_turn_that_does_not_answer_is_ambiguous(world, fake, one):
     t, item = one
-    mark = next(w for w in t.answer.split())  # state the answer in the last thought
-    start = t.answer_span[0]
-    ids = world.tokenizer(mark if t.answer == mark else t.answer).input_ids
-    tokens = np.concatenate([t.tokens[: start - 1], ids, t.tokens[start - 1 :]]).astype(np.int32)
-    codes = np.concatenate([t.segments[: start - 1], [Segment.REASONING] * len(ids),
-                            t.segments[start - 1 :]]).astype(np.uint8)  # fmt: skip
-    span = (t.answer_span[0] + len(ids), t.answer_span[1] + len(ids))
-    stated = replace(t, tokens=tokens, segments=codes, answer_span=span)
-    item = _foreign(item)
-    pools = _pools(world, "Oslo", category=item.category)
+    stated = _stated(world, t, t.answer_span[0] - 1)
+    pools = _pools("Oslo")
     c = _run(world, fake, stated, item, pools, "<search> Mali </search>")
     assert (c.regenerated, c.answer, c.outcome) == ("turn", None, "amb")
     c = _run(world, fake, stated, item, pools, "so <answer> Oslo </answer>")
@@ -247,10 +263,18 @@ def test_a_turn_that_does_not_answer_is_ambiguous(world, fake, one):
     assert (c.regenerated, c.outcome, c.prefix_states) == ("answer", "true", True)
 
 
+def test_what_was_said_before_the_documents_is_not_from_them(world, fake, one):
+    """An answer thought of before the search: the last turn stays, the prefix does not count."""
+    t, item = one
+    pools = _pools("Oslo")
+    guessed = _stated(world, t, t.prompt_length)
+    c = _run(world, fake, guessed, item, pools, "Oslo </answer>", KEEP)
+    assert (c.reason, c.outcome, c.prefix_states) == ("", "true", False)
+
+
 def test_reasons_why_nothing_is_replaced(world, fake, one):
     t, item = one
-    item = _foreign(item)
-    pools = _pools(world, "Oslo", category=item.category)
+    pools = _pools("Oslo")
     gold = t.answer
     yes = replace(t, answer="Yes")
     blank = replace(t, searches=[replace(t.searches[0], texts=["."] * 3, titles=["."] * 3)])
@@ -260,7 +284,7 @@ def test_reasons_why_nothing_is_replaced(world, fake, one):
         NAMELESS: (yes, replace(item, answers=("yes",)), pools, {}),
         ASKED: (t, replace(item, question=f"Is it {gold}?"), pools, {}),
         NOT_SHOWN: (blank, item, pools, {}),
-        NO_ALTERNATIVE: (t, item, _pools(world, gold, category=item.category), {}),
+        NO_ALTERNATIVE: (t, item, _pools(gold), {}),
         LEFT: (replace(t, searches=[spelled]), item, pools, {}),
         TOO_LONG: (t, item, pools, {"max_length": 50}),
     }
@@ -271,7 +295,6 @@ def test_reasons_why_nothing_is_replaced(world, fake, one):
 
 def test_an_answer_behind_the_cut_was_not_shown(world, fake, one):
     t, item = one
-    item = _foreign(item)
     s = t.searches[0]
     protocol = build_protocol(world.agent, world.tokenizer)
     overhead = protocol.overhead
@@ -289,21 +312,21 @@ def test_an_answer_behind_the_cut_was_not_shown(world, fake, one):
         searches=[replace(s, observation_cut=True,
                           observation_span=(s.observation_span[0], s.observation_span[0] + 2))],
     )  # fmt: skip
-    pools = _pools(world, "Oslo", category=item.category)
+    pools = _pools("Oslo")
     assert _run(world, fake, bare, item, pools) == Counterfactual(NOT_SHOWN)
 
 
 def test_other_agent_settings_than_the_rollouts_are_refused(world, one):
     t, item = one
     other = world.agent.model_copy(update={"passage": "{title} - {text}"})
-    pools = _pools(world, "Oslo", category=item.category)
+    pools = _pools("Oslo")
     with pytest.raises(WorkbenchError, match="not what this protocol renders"):
-        replace_documents(Answerer(world.engine, other), [_foreign(item)], [t], pools)
+        replace_documents(Answerer(world.engine, other), [item], [t], pools)
 
 
 def test_unknown_items_are_refused_and_wrong_or_direct_rollouts_left_out(world, fake, one):
     t, item = one
-    pools = _pools(world, "Oslo", category=item.category)
+    pools = _pools("Oslo")
     answerer = Answerer(fake(lambda *_: "x"), world.agent)
     with pytest.raises(WorkbenchError, match="no given item"):
         replace_documents(answerer, [], [t], pools)
