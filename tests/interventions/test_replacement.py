@@ -272,6 +272,17 @@ def test_what_was_said_before_the_documents_is_not_from_them(world, fake, one):
     assert (c.reason, c.outcome, c.prefix_states) == ("", "true", False)
 
 
+def test_titles_are_part_of_a_document(world, fake, one):
+    """The entity's own page is renamed; the query that found it stays as it was written."""
+    t, item = one
+    named = replace(item, question="Which country is it?", answers=("Mali",))
+    c = _run(world, fake, replace(t, answer="Mali"), named, _pools("Oslo"), "Oslo </answer>", KEEP)
+    assert (c.reason, c.outcome) == ("", "true")
+    text = world.tokenizer.decode(list(c.context))
+    assert "( 1 ) Mali" in world.tokenizer.decode(t.tokens) and "( 1 ) Mali" not in text
+    assert "<search> Mali capital </search>" in text
+
+
 def test_reasons_why_nothing_is_replaced(world, fake, one):
     t, item = one
     pools = _pools("Oslo")
