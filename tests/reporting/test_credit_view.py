@@ -103,7 +103,7 @@ class TestChoice:
         assert telling_group(items, trajectories, *pair)[0] > first[0]
 
     def test_no_group_with_credit_is_an_error(self, small, item, methods):
-        with pytest.raises(WorkbenchError, match="in no group"):
+        with pytest.raises(WorkbenchError, match="no search of any group"):
             self.rows(item, [self.flat(small, "flat")], methods)
 
 

@@ -16,6 +16,11 @@ from workbench.workflow.sources import imported_modules, notebook_sources
         ("from .. import a", {"workbench", "workbench.a"}),
         ("def f():\n    from ..a import b", {"workbench", "workbench.a", "workbench.a.b"}),
         ("import workbenchmark.a, numpy", set()),
+        (
+            "if TYPE_CHECKING:\n    from ..a import b\nelse:\n    from .. import c",
+            {"workbench", "workbench.c"},
+        ),
+        ("if ready:\n    from .. import a", {"workbench", "workbench.a"}),
     ],
 )
 def test_imported_modules(source, names):

@@ -45,8 +45,8 @@ def telling_group(
     """Rows of the first group in which permuting turns praise of a search into blame.
 
     Groups of questions with several nodes come first, then those with one.  If there is no such
-    group, of the first in which permuting moves any credit at all.  Either way its rollouts
-    have different events at some search step.
+    group, of the first in which permuting moves any credit, else of the first with any local
+    credit.  Either way its rollouts have different events at some search step.
 
     Parameters
     ----------
@@ -54,18 +54,23 @@ def telling_group(
 
     Raises
     ------
-    WorkbenchError : permuting moves no credit in any group.
+    WorkbenchError : no search of any group has local credit.
     """
     outcome = aligned.score(items, trajectories).parts["outcome"]
     ours, moved = (m.masses(items, trajectories, outcome) for m in (aligned, permuted))
     groups = group_rows([trajectory.group for trajectory in trajectories])
     groups.sort(key=lambda rows: len(items[rows[0]].nodes) == 1)
-    for telling in (lambda own, other: own * other < 0, lambda own, other: own != other):
+    tellings = (
+        lambda own, other: own * other < 0,
+        lambda own, other: own != other,
+        lambda own, other: own != 0,
+    )
+    for telling in tellings:
         for rows in groups:
             if any(telling(ours[row], moved[row]).any() for row in rows):
                 return [int(row) for row in rows]
     raise WorkbenchError(
-        "in no group does permuting move any credit",
+        "no search of any group has local credit",
         where=f"{len(trajectories)} rollouts",
         fix="give more groups, or rollouts at a higher temperature",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -52,10 +52,11 @@ def imported_modules(source: str, package: str) -> list[str]:
 
     ``package`` is what relative imports start from.  ``from a import b`` gives ``a`` and
     ``a.b``; whether ``a.b`` is a module is for the caller to see.  Parents are included,
-    because importing ``a.b`` runs ``a/__init__.py``.
+    because importing ``a.b`` runs ``a/__init__.py``.  What is imported for type checking only
+    is left out.
     """
     names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in _executed(ast.parse(source)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -66,6 +67,17 @@ def imported_modules(source: str, package: str) -> list[str]:
             names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
     inside = [n for n in names if n.split(".")[0] == PACKAGE]
     return sorted({".".join(n.split(".")[:i]) for n in inside for i in range(1, n.count(".") + 2)})
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and all below it, except what stands under ``if TYPE_CHECKING:``."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            for branch in child.orelse:
+                yield from _executed(branch)
+        else:
+            yield from _executed(child)
 
 
 @cache
