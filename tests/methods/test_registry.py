@@ -1,5 +1,7 @@
 """Entries of params/conditions: validated, unknown keys refused with their place."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from workbench.errors import WorkbenchError
@@ -11,6 +13,8 @@ from workbench.methods import (
     load_condition,
     method_names,
 )
+from workbench.readouts.config import CalibrationConfig
+from workbench.readouts.refit import Refits
 
 ENTRY = """\
 label: A label
@@ -31,10 +35,14 @@ def entry(tmp_path):
     return write
 
 
+TASK = SimpleNamespace(calibration=CalibrationConfig(), model_copy=lambda update: TASK)
+
+
 @pytest.mark.parametrize("name", condition_names())
 def test_every_entry_builds_its_method(name):
     condition = load_condition(name)
-    method = build_method(condition, Context(chunks={}))
+    context = Context(chunks={}, evaluator="evaluator.safetensors", refits=Refits("rounds", TASK))
+    method = build_method(condition, context)
     assert condition.name == name and method.name == condition.method
     assert condition.published and condition.label and condition.paper[:2] in ("S1", "S2", "S3")
 
@@ -68,7 +76,7 @@ def test_faults_name_file_line_and_field(entry, old, new, message):
 
 
 def test_no_such_condition():
-    with pytest.raises(WorkbenchError, match="no condition 'search_r3'.*oo, search_r1"):
+    with pytest.raises(WorkbenchError, match="no condition 'search_r3'.*oo, .*search_r1"):
         load_condition("search_r3")
 
 
