@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ _DRAWS = 256  # uniform numbers drawn per row at a time
 CROWDED = 0.75  # share of unfinished rows below which a decoding batch is made smaller
 
 
-class RowSession:
+class RowSession(ABC):
     """Rows of one ``TransformersEngine``; subclasses keep the cache.
 
     A row has tokens in the cache and *pending* tokens: its prompt, what was appended, and the
@@ -85,15 +86,15 @@ class RowSession:
         none = Generation(nothing.astype(np.int32), nothing, *empty, "length")
         return [turns.get(row, none) for row in rows]
 
+    @abstractmethod
     def _turns(
         self, rows: list[int], limits: dict[int, int], stop: Sequence[str]
     ) -> dict[int, Generation]:
         """Sample one turn of every row, each at least one token, and end it by ``_end_turn``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _forget(self, row: int) -> None:
         """Free what the cache holds of a row."""
-        raise NotImplementedError
 
     def _end_turn(self, turn: Turn) -> dict[int, Generation]:
         """Account for the tokens of a finished turn, the last of each row now pending."""
