@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from workbench.grpo.config import ObjectiveConfig
-from workbench.grpo.metrics import TokenRecord, rollout_metrics, share_metrics, token_metrics
+from workbench.grpo.metrics import (
+    TokenRecord,
+    rollout_metrics,
+    share_metrics,
+    tied_groups,
+    token_metrics,
+)
 
 OBJECTIVE = ObjectiveConfig(epsilon=0.2, entropy_coefficient=0.5, kl_coefficient=0.25, kl_clip=10)
 
@@ -105,3 +111,20 @@ def test_an_update_that_saw_no_token():
 def test_shares_join_over_workers_and_need_a_whole():
     workers = [{"tied": (1.0, 4.0), "pairs": (0.0, 0.0)}, {"tied": (2.0, 2.0)}, {}]
     assert share_metrics(workers) == {"tied": 0.5}
+
+
+def test_groups_that_the_outcome_cannot_rank():
+    outcome = np.array([1, 1, 1, 1, 0, 0, 0, 0, 1, 0], dtype=float)
+    reward = np.array([1.2, 1.0, 1.0, 1.0, 0.05, -0.1, 0.05, 0.05, 1.0, 0.05])
+    credited = np.array([1, 1, 0, 0, 1, 1, 0, 0, 1, 1], dtype=bool)
+    groups = [np.array(g) for g in ([0, 1], [2, 3], [4, 5], [6, 7], [8, 9])]
+    found = tied_groups(outcome, reward, credited, groups)
+    assert found["all_correct_groups"] == found["all_wrong_groups"] == 0.4
+    assert found["all_correct_credited"] == found["all_wrong_credited"] == 0.5
+    assert found["all_correct_reward_sd"] == pytest.approx(0.2 / 2**0.5 / 2)
+    assert found["all_wrong_reward_sd"] == pytest.approx(0.15 / 2**0.5 / 2)
+
+
+def test_no_such_group_gives_shares_and_no_means():
+    found = tied_groups(np.array([1.0, 0.0]), np.ones(2), np.ones(2, bool), [np.arange(2)])
+    assert found == {"all_correct_groups": 0.0, "all_wrong_groups": 0.0}

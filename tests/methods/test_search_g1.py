@@ -17,7 +17,7 @@ from workbench.questions.graph import Item
 from workbench.readouts.evaluator import Evaluator
 from workbench.readouts.heads import head_of
 from workbench.readouts.probes import fit_probe
-from workbench.readouts.refit import Failure
+from workbench.readouts.refit import Failure, Refits
 from workbench.readouts.snapshot import take_snapshot
 
 LAYER, HIDDEN = 2, 16
@@ -57,6 +57,14 @@ class Schedule:
     done: set = field(default_factory=set)
     prepared: list = field(default_factory=list)
     started: list = field(default_factory=list)
+    last: int | None = None
+    closed: bool = False
+
+    def worthwhile(self, step):
+        return Refits("", self.task, last=self.last).worthwhile(step)
+
+    def close(self):
+        self.closed = True
 
     def prepare(self, number, model):
         self.prepared.append(number)
@@ -97,6 +105,24 @@ def test_with_lag_installation_is_exact(make, model):
     assert ages == [1, 2, 3, 4, 0, 1, 2, 0]
     assert rounds.prepared == rounds.started == [1, 2]
     assert method.evaluator is new and method.counts["installed"] == 2
+
+
+def test_a_round_may_start_where_one_is_installed(make, model):
+    new = _evaluator(model, 1)
+    method, rounds, _ = make([new] * 3, every=3, lag=3)
+    for step in range(1, 10):
+        method.after_update(step)
+    assert rounds.started == [1, 2, 3] and method.installed == 9
+
+
+def test_no_round_starts_that_could_score_nothing(make, model):
+    method, rounds, _ = make([_evaluator(model, 1)] * 3, every=3, lag=2)
+    rounds.last = 9  # installed after update 8 one still scores the rollouts of the ninth
+    for step in range(1, 10):
+        method.after_update(step)
+    assert rounds.started == [1, 2]
+    method.release()
+    assert rounds.closed
 
 
 def test_without_lag_the_old_one_stays_until_both_heads_are_done(make, model):

@@ -132,6 +132,7 @@ def rollout_metrics(rows: Sequence[dict]) -> dict[str, float]:
     ``*_variance`` are sample variances inside groups, averaged over groups: shaping shows as
     reward variance without outcome variance.  ``zero_variance_groups`` have equal rewards,
     ``phantom_groups`` equal outcomes but non-zero advantages; both are shares of groups.
+    Groups that are all correct and all wrong are told apart (``tied_groups``).
     """
     if not rows:
         return {"rollouts": 0.0}
@@ -165,8 +166,29 @@ def rollout_metrics(rows: Sequence[dict]) -> dict[str, float]:
         "generated_tokens": column("generated").sum(),
         "observation_tokens": column("observed").sum(),
     }
+    metrics |= tied_groups(outcome, reward, credited, groups)
     metrics |= {f"{name}_mean": values.mean() for name, values in parts.items()}
     return {name: float(value) for name, value in metrics.items()}
+
+
+def tied_groups(
+    outcome: np.ndarray, reward: np.ndarray, credited: np.ndarray, groups: Sequence[np.ndarray]
+) -> dict[str, float]:
+    """Groups that the outcome cannot rank, because all [N] rollouts are right, or all wrong.
+
+    ``all_correct_groups`` and ``all_wrong_groups`` are shares of groups; ``*_credited`` the share
+    of those in which some advantage is not 0, ``*_reward_sd`` their mean sample deviation of
+    the reward (S1 Figure 4 shows both for all-correct groups).  The latter two are left out
+    where there is no such group.
+    """
+    found: dict[str, float] = {}
+    for name, value in (("all_correct", 1.0), ("all_wrong", 0.0)):
+        tied = [g for g in groups if (outcome[g] == value).all()]
+        found[f"{name}_groups"] = len(tied) / len(groups)
+        if tied:
+            found[f"{name}_credited"] = float(np.mean([credited[g].any() for g in tied]))
+            found[f"{name}_reward_sd"] = float(np.mean([_variance(reward[g]) ** 0.5 for g in tied]))
+    return found
 
 
 def share_metrics(workers: Sequence[dict[str, tuple[float, float]]]) -> dict[str, float]:

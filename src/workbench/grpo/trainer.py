@@ -148,6 +148,8 @@ class Trainer:
             self._write(metrics, {"seconds_eval": seconds})
         while self.step < config.steps:
             self._train_step()
+        if isinstance(self.method, Attached):
+            self.method.release()
         final = self.folder / FINAL
         if self.workers.first:
             self.policy.save(final)

@@ -88,6 +88,9 @@ class Attached(Protocol):
     def attach(self, model: object) -> None:
         """Called once before training, with the model that is trained (a PeftModel with LoRA)."""
 
+    def release(self) -> None:
+        """Called once after the last step: what runs beside the training ends."""
+
 
 @runtime_checkable
 class Stateful(Protocol):

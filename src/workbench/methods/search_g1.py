@@ -118,29 +118,33 @@ class SearchG1:
         }
 
     def after_update(self, step: int) -> dict[str, float]:
-        """Start a round every K updates, install what is due; the evaluator's age in updates."""
+        """Install what is due, start a round every K updates; the evaluator's age in updates.
+
+        While a round is under way none starts, so the realised interval is K or, where a round
+        takes longer, the next multiple of it.
+        """
         if self.params.interval is None:
             return {"evaluator_age": float(step - self.installed)}
+        self._install_if_due(step)
         every = max(1, round(self.params.interval * self.refits.task.calibration.every))
-        if step % every == 0 and self.pending is None:
+        if step % every == 0 and self.pending is None and self.refits.worthwhile(step):
             self.counts["started"] += 1
             self.pending = (self.counts["started"], step)
             self.refits.prepare(self.pending[0], self.model)
             self.refits.start(self.pending[0])
-        if self.pending is not None and self._due(step):
-            self._install(step)
+            self._install_if_due(step)  # with a lag of 0
         return {
             "evaluator_age": float(step - self.installed),
             **{f"refits_{name}": float(count) for name, count in self.counts.items()},
         }
 
-    def _due(self, step: int) -> bool:
+    def _install_if_due(self, step: int) -> None:
+        if self.pending is None:
+            return
         number, started = self.pending
         lag = self.refits.task.calibration.lag
-        return self.refits.ready(number) if lag is None else step >= started + lag
-
-    def _install(self, step: int) -> None:
-        number, _ = self.pending
+        if not (self.refits.ready(number) if lag is None else step >= started + lag):
+            return
         found = self.refits.collect(number, self.model)
         self.pending = None
         if isinstance(found, Failure):
@@ -148,6 +152,11 @@ class SearchG1:
             return
         self.evaluator, self.installed = found, step
         self.counts["installed"] += 1
+
+    def release(self) -> None:
+        """End a round that is still under way: nothing is left to install it in."""
+        if self.refits is not None:
+            self.refits.close()
 
     def state(self) -> dict[str, object]:
         """The evaluator in force and the round under way."""

@@ -78,11 +78,13 @@ class Refits:
     folder : where rounds lie; shared by all workers.
     task : what they have in common.
     first : whether this worker starts the processes; the others wait for their files.
+    last : the last update of the training; None does not say.
     """
 
     folder: Path
     task: RefitTask
     first: bool = True
+    last: int | None = None
     _running: dict[int, subprocess.Popen] = field(default_factory=dict)
 
     def with_questions(self, factor: float) -> Refits:
@@ -91,7 +93,11 @@ class Refits:
         questions = max(2, round(factor * calibration.questions))
         changed = calibration.model_copy(update={"questions": questions})
         task = self.task.model_copy(update={"calibration": changed})
-        return Refits(self.folder, task, self.first)
+        return Refits(self.folder, task, self.first, self.last)
+
+    def worthwhile(self, step: int) -> bool:
+        """Whether a round that starts after ``step`` updates can still score a rollout."""
+        return self.last is None or step + (self.task.calibration.lag or 0) < self.last
 
     def round(self, number: int) -> Path:
         """The folder of a round."""
@@ -158,6 +164,13 @@ class Refits:
         if (place / RESULT).is_file():
             return load_evaluator(place / RESULT, model)
         return Failure(json.loads((place / FAILED).read_text(encoding="utf-8"))["reason"])
+
+    def close(self) -> None:
+        """End the processes that still run; their rounds have no result."""
+        for process in self._running.values():
+            process.kill()
+            process.wait()
+        self._running.clear()
 
     def report(self, number: int) -> dict:
         """What a round cost; empty when it failed."""
