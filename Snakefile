@@ -50,9 +50,8 @@ for entry in STAGES:
             entry.name
         input:
             upstream=lambda wildcards, entry=entry: [
-                manifest
-                for name in entry.upstream_of(wildcards.key)
-                for manifest in manifests(name)
+                f"{folder.relative_to(project_root())}/{MANIFEST}"
+                for folder in entry.upstream_runs(PROFILE, wildcards.key).values()
             ],
             sources=lambda wildcards, entry=entry: [
                 path.relative_to(project_root())

@@ -10,6 +10,7 @@ from workbench.agent.trajectory import Segment
 from workbench.engines.base import Sampling
 from workbench.errors import WorkbenchError
 from workbench.evaluation import policies
+from workbench.evaluation.evidence import EvidenceReader
 from workbench.evaluation.policies import (
     BASE,
     Decoding,
@@ -115,7 +116,7 @@ def test_equal_predictions_are_equal_files(make_trajectory, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_ask_keeps_predictions_and_scores_each_methods_reward(
+def test_ask_keeps_predictions_and_scores_them(
     make_item, make_trajectory, tmp_path, monkeypatch
 ):
     """Two questions, one right without a search and one wrong after a search."""
@@ -125,17 +126,16 @@ def test_ask_keeps_predictions_and_scores_each_methods_reward(
             make_trajectory("q1", "Bamako", 0, sample) for sample in range(samples_per_item)
         ] + [make_trajectory("q2", "Oslo", 1, sample) for sample in range(samples_per_item)]
 
-    from workbench.methods.registry import build_method, load_condition
-
     monkeypatch.setattr(policies, "rollout", rolled_out)
     items = [make_item("q1", exposures=64, roots="named"), make_item("q2", roots="named")]
     decodings = {
         "greedy": Decoding(Sampling(temperature=0.0)), "sampled": Decoding(Sampling(), 2),
     }  # fmt: skip
-    methods = {"search_r1": build_method(load_condition("search_r1"))}
-    frame = ask(None, None, items, AgentConfig(), decodings, tmp_path, ONE, methods)
+    frame = ask(None, None, items, AgentConfig(), decodings, tmp_path, ONE)
     assert frame["decoding"].tolist() == ["greedy"] * 2 + ["sampled"] * 4
-    assert frame["reward_search_r1"].tolist() == [1.5, 0.0, 1.5, 1.5, 0.0, 0.0]
+    assert frame["em"].tolist() == [1.0, 0.0, 1.0, 1.0, 0.0, 0.0]
+    with pytest.raises(WorkbenchError, match="graph"):
+        ask(None, None, items, AgentConfig(), decodings, tmp_path, ONE, EvidenceReader({}))
     assert frame["stratum"].tolist()[:2] == ["1-hop, memorised", "1-hop, unseen"]
     assert set(frame["condition"]) == {"oo"} and set(frame["training_seed"]) == {0}
     kept = load_trajectories(tmp_path / "oo-seed0-sampled.parquet")

@@ -22,6 +22,11 @@ def code_cells(path):
     return [cell for cell in read(path).cells if cell.cell_type == "code"]
 
 
+def with_conditions(*names):
+    listed = f"[{', '.join(names)}]"
+    return load_profile("tiny", [f"conditions={listed}", f"voting.conditions={listed}"])
+
+
 def test_each_notebook_is_a_stage_and_each_stage_a_notebook():
     assert [s.notebook for s in STAGES] == [path.stem for path in NOTEBOOKS]
     assert [path.stem[:2] for path in NOTEBOOKS] == [f"{i:02}" for i in range(1, len(STAGES) + 1)]
@@ -37,17 +42,38 @@ def test_stages_come_after_what_they_read():
     names = [s.name for s in STAGES]
     for entry in STAGES:
         wanted = [name for name, _ in entry.wanted]
-        assert all(names.index(up) < names.index(entry.name) for up in (*entry.upstream, *wanted))
+        read = (*entry.upstream, *entry.own, *entry.optional, *wanted)
+        assert all(names.index(up) < names.index(entry.name) for up in read)
 
 
 def test_only_a_method_that_needs_a_stage_reads_it():
-    train = stage("train")
-    assert train.upstream_of("oo") == ("corpus", "questions")
-    assert train.upstream_of("search_g1") == ("corpus", "questions", "calibration")
+    train, tiny = stage("train"), with_conditions("oo", "search_g1")
+    assert train.upstream_of(tiny, "oo") == ("corpus", "questions")
+    assert train.upstream_of(tiny, "search_g1") == ("corpus", "questions", "calibration")
+    evaluation, plain = stage("evaluation"), with_conditions("oo")
+    assert "calibration" in evaluation.upstream_of(tiny, "main")
+    assert "calibration" not in evaluation.upstream_of(plain, "main")
     other = load_profile("tiny", ["calibration.every=3"])
     tiny = load_profile("tiny")
     assert train.settings_hash(tiny, "oo") == train.settings_hash(other, "oo")
     assert train.settings_hash(tiny, "search_g1") != train.settings_hash(other, "search_g1")
+
+
+def test_a_condition_reads_its_own_run_and_the_base_policy_none():
+    profile, entry = with_conditions("oo", "search_r1"), stage("grounding")
+    assert entry.keys(profile) == ("base", "oo", "search_r1")
+    assert list(entry.upstream_runs(profile, "oo")) == [
+        "questions/main", "train/oo", "predictions/oo",
+    ]  # fmt: skip
+    assert list(entry.upstream_runs(profile, "base")) == ["questions/main", "predictions/base"]
+    assert "condition" not in entry.params(profile, "base")
+    assert entry.params(profile, "oo")["condition"]["method"] == "outcome_f1"
+
+
+def test_an_optional_stage_is_read_where_the_profile_runs_it():
+    report, profile = stage("report"), load_profile("tiny", ["stages=[report, credit_view]"])
+    assert "credit_view" in report.upstream_of(profile, "main")
+    assert "credit_study" not in report.upstream_of(profile, "main")
 
 
 @pytest.mark.parametrize("name", ["smoke", "tiny", "paper-3b"])

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ..agent.config import AgentConfig
@@ -16,8 +15,8 @@ from ..agent.storage import save_trajectories
 from ..agent.trajectory import Trajectory
 from ..engines.base import Engine, Sampling
 from ..errors import WorkbenchError
-from ..methods.base import Method
 from ..questions.graph import Item
+from .evidence import EvidenceReader
 from .metrics import evaluate
 from .selection import stratum
 
@@ -158,7 +157,7 @@ def ask(
     decodings: Mapping[str, Decoding],
     folder: Path,
     name: PolicyName,
-    methods: Mapping[str, Method] | None = None,
+    reader: EvidenceReader | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Roll out one policy, keep its predictions, score them.
@@ -166,31 +165,35 @@ def ask(
     Writes ``<name>-<decoding>.parquet`` (``agent.storage``) for each decoding into ``folder``.
     All policies asked with the same ``seed`` share their random draws.
 
+    Parameters
+    ----------
+    reader : reads what was retrieved; None for questions that have no graph.
+
     Returns
     -------
-    The frame of ``evaluate`` with the columns condition, training_seed, decoding, stratum and,
-    per method, ``reward_<method>``: what its training would have paid for the rollout.
+    The frame of ``evaluate``, with a ``reader`` that of ``EvidenceReader.read``, and the columns
+    condition, training_seed, decoding and stratum.
     """
     frames = []
+    score = evaluate if reader is None else reader.read
     by_id = {item.item_id: item for item in items}
     for decoding, how in decodings.items():
         trajectories = rollout(
             engine, searcher, items, agent, how.sampling, seed, samples_per_item=how.samples
         )
-        save_predictions(folder / f"{name}-{decoding}.parquet", trajectories)
-        frame = evaluate(items, trajectories)
-        asked = [by_id[t.item_id] for t in trajectories]
-        rewards = {
-            f"reward_{key}": np.asarray(method.score(asked, trajectories).reward)
-            for key, method in (methods or {}).items()
-        }
-        frames.append(frame.assign(decoding=decoding, **rewards))
+        save_predictions(prediction_path(folder, name, decoding), trajectories)
+        frames.append(score(items, trajectories, how.samples).assign(decoding=decoding))
     whole = pd.concat(frames, ignore_index=True)
     return whole.assign(
         condition=name.condition,
         training_seed=name.seed,
         stratum=[stratum(by_id[i]) for i in whole["item_id"]],
     )
+
+
+def prediction_path(folder: Path, name: PolicyName, decoding: str) -> Path:
+    """Where ``ask`` keeps the trajectories of a policy."""
+    return folder / f"{name}-{decoding}.parquet"
 
 
 def save_predictions(path: Path, trajectories: Sequence[Trajectory]) -> Path:

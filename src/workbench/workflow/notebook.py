@@ -100,6 +100,10 @@ class Run:
         keys = stage(stage_name).keys(self.profile)
         return {key: self._complete(f"{stage_name}/{key}") for key in keys}
 
+    def reads(self, stage_name: str) -> bool:
+        """Whether this run reads a stage that is optional, or wanted by some methods only."""
+        return stage_name in self.stage.upstream_of(self.profile, self.key)
+
     def finish(self) -> None:
         """Everything is written: the run becomes complete."""
         if self._directory is not None:
@@ -161,7 +165,7 @@ def open_run(stage_name: str, profile: str, overrides: Sequence[str] = (), key: 
     loaded = load_profile(profile, overrides)
     entry.check_key(loaded, key)
     apply(loaded.machine)
-    settings = Parts(loaded, entry.parts_of(key), entry.name)
+    settings = Parts(loaded, entry.parts_of(loaded, key), entry.name)
     if work := os.environ.get(WORK_FOLDER):
         return Run(entry, loaded, key, settings, project_root() / work, None)
     for folder in entry.upstream_runs(loaded, key).values():

@@ -79,7 +79,7 @@ def _forced(profile: Profile, stages: Sequence[str]) -> list[str]:
         if (name := pending.pop()) not in needed:
             needed.append(name)
             entry = stage(name)
-            pending += [up for key in entry.keys(profile) for up in entry.upstream_of(key)]
+            pending += [up for key in entry.keys(profile) for up in entry.upstream_of(profile, key)]
     for name in needed:
         for key in stage(name).keys(profile):
             folder = runs_root() / profile.name / name / key

@@ -16,6 +16,7 @@ from ..runs import project_root, runs_root, stable_hash
 from .sources import notebook_sources
 
 MAIN = "main"
+UNTRAINED = "base"  # the run of the base policy, beside those of the conditions
 # What a run depends on of the committed policy: not its card, its log or where it came from.
 POLICY = ("data/policy/config.json", "data/policy/model.safetensors", "data/policy/token*.json")
 
@@ -30,10 +31,13 @@ class Stage:
     notebook : its file under notebooks/, without the suffix.
     parts : parts of the profile it uses (``"grpo"``, ``"evaluation.draws"``).
     upstream : stages whose outputs it reads.
+    own : stages with one run per condition of which it reads the run of its own condition only.
+    optional : stages that it reads where the profile runs them.
     wanted : stages that some methods need beside them (``NEEDS`` of the method's module), each
         with the parts of the profile that come along.
     files : committed files it reads, as globs from the project root.
     per_condition : one run per condition of the profile instead of one named "main".
+    untrained : beside them one run named "base", for the policy that no condition trained.
     resume : the notebook continues a killed run from its work folder.
     figures : it writes a folder ``figures`` that belongs in the report.
     commits : output folders that are committed, each with where: ``(("policy", "data/policy"),)``.
@@ -43,9 +47,12 @@ class Stage:
     notebook: str
     parts: tuple[str, ...]
     upstream: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     wanted: tuple[tuple[str, tuple[str, ...]], ...] = ()
     files: tuple[str, ...] = ()
     per_condition: bool = False
+    untrained: bool = False
     resume: bool = False
     figures: bool = False
     commits: tuple[tuple[str, str], ...] = ()
@@ -56,7 +63,15 @@ class Stage:
 
     def keys(self, profile) -> tuple[str, ...]:
         """Names of its runs under a profile."""
-        return tuple(profile.conditions) if self.per_condition else (MAIN,)
+        if not self.per_condition:
+            return (MAIN,)
+        return (*((UNTRAINED,) if self.untrained else ()), *profile.conditions)
+
+    def conditions(self, profile, key: str) -> tuple[str, ...]:
+        """The conditions that a run is about: its own, or all where it uses "conditions"."""
+        if self.per_condition:
+            return () if key == UNTRAINED else (key,)
+        return tuple(profile.conditions) if "conditions" in self.parts else ()
 
     def check_key(self, profile, key: str) -> None:
         """Raise unless the profile has this run."""
@@ -69,49 +84,56 @@ class Stage:
 
     def params(self, profile, key: str) -> dict:
         """The resolved settings it depends on, JSON-able: its parts, and its condition."""
-        settings = {part: profile.dump(part) for part in self.parts_of(key)}
+        settings = {part: profile.dump(part) for part in self.parts_of(profile, key)}
         if self.per_condition:
-            condition = load_condition(key)
-            settings["condition"] = {"method": condition.method, "settings": condition.settings}
+            for name in self.conditions(profile, key):
+                condition = load_condition(name)
+                settings["condition"] = {
+                    "method": condition.method, "settings": condition.settings,
+                }  # fmt: skip
         return settings
 
     def settings_hash(self, profile, key: str) -> str:
         """Stable hash of ``params``."""
         return stable_hash(self.params(profile, key))
 
-    def _wanted(self, key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        if not self.wanted or not self.per_condition:
+    def _wanted(self, profile, key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        if not self.wanted:
             return ()
-        needs = method_needs(load_condition(key).method)
+        conditions = map(load_condition, self.conditions(profile, key))
+        needs = {name for condition in conditions for name in method_needs(condition.method)}
         return tuple(entry for entry in self.wanted if entry[0] in needs)
 
-    def parts_of(self, key: str) -> tuple[str, ...]:
-        """The parts of the profile that a run uses: ``parts``, and what its method brings."""
-        return (*self.parts, *(part for _, parts in self._wanted(key) for part in parts))
+    def parts_of(self, profile, key: str) -> tuple[str, ...]:
+        """The parts of the profile that a run uses: ``parts``, and what methods bring."""
+        return (*self.parts, *(part for _, ps in self._wanted(profile, key) for part in ps))
 
-    def upstream_of(self, key: str) -> tuple[str, ...]:
-        """The stages that a run reads: ``upstream``, and what its method needs."""
-        return (*self.upstream, *(name for name, _ in self._wanted(key)))
+    def upstream_of(self, profile, key: str) -> tuple[str, ...]:
+        """The stages that a run reads: ``upstream``, ``own``, ``optional`` ones that the profile
+        runs, and what its methods need."""
+        optional = (name for name in self.optional if name in profile.stages)
+        wanted = (name for name, _ in self._wanted(profile, key))
+        return (*self.upstream, *self.own, *optional, *wanted)
 
     def upstream_runs(self, profile, key: str) -> dict[str, Path]:
         """``"stage/key"`` -> run directory of everything it reads from other stages."""
-        return {
-            f"{name}/{other}": runs_root() / profile.name / name / other
-            for name in self.upstream_of(key)
-            for other in stage(name).keys(profile)
-        }
+        runs = {}
+        for name in self.upstream_of(profile, key):
+            keys = stage(name).keys(profile)
+            for other in (k for k in keys if name not in self.own or k == key):
+                runs[f"{name}/{other}"] = runs_root() / profile.name / name / other
+        return runs
 
     def source_files(self, profile, key: str) -> list[Path]:
         """The package modules and committed files that its result depends on.
 
-        Conditions name their methods, which no notebook imports: those of its own condition,
-        or of all of the profile's where it uses them, belong to it.
+        Conditions name their methods, which no notebook imports: those of the run's conditions
+        belong to it.
         """
         root = project_root()
         data = sorted(p for pattern in self.files for p in root.glob(pattern) if p.is_file())
-        named = profile.conditions if "conditions" in self.parts else ()
-        conditions = (key,) if self.per_condition else named
-        methods = {f"workbench.methods.{load_condition(c).method}" for c in conditions}
+        conditions = map(load_condition, self.conditions(profile, key))
+        methods = {f"workbench.methods.{condition.method}" for condition in conditions}
         return [*notebook_sources(self.path, modules=methods), *data]
 
     def inputs(self, profile, key: str) -> dict[str, Path]:
@@ -190,20 +212,31 @@ STAGES: tuple[Stage, ...] = (
         figures=True,
     ),
     Stage(
-        "evaluation",
-        "08_evaluation",
+        "predictions",
+        "08_predictions",
         parts=(
-            "retrieval", "agent", "machine", "sampling", "seeds", "conditions", "bootstrap",
+            "retrieval", "agent", "machine", "sampling", "seeds",
             "policy.source", "policy.closed_book_prompt",
             "evaluation.questions", "evaluation.samples",
         ),  # fmt: skip
-        upstream=("corpus", "questions", "train"),
+        upstream=("corpus", "questions"),
+        own=("train",),
+        files=POLICY,
+        per_condition=True,
+        untrained=True,
+    ),
+    Stage(
+        "evaluation",
+        "09_evaluation",
+        parts=("seeds", "conditions", "bootstrap", "policy.source", "machine"),
+        upstream=("corpus", "questions", "train", "predictions"),
+        wanted=(("calibration", ()),),
         files=POLICY,
         figures=True,
     ),
     Stage(
         "voting",
-        "09_voting",
+        "10_voting",
         parts=(
             "retrieval", "agent", "machine", "sampling", "seeds", "conditions", "bootstrap",
             "policy.source", "voting",
@@ -214,7 +247,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "credit_view",
-        "10_credit_made_visible",
+        "11_credit_made_visible",
         parts=("policy.source", "grpo.group_size"),
         upstream=("corpus", "questions", "voting"),
         files=(
@@ -226,10 +259,10 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "credit_study",
-        "11_retrieval_credit",
+        "12_retrieval_credit",
         parts=(
             "corpus", "questions", "retrieval.encoder", "policy.source", "grpo", "seeds",
-            "conditions", "evaluation.samples", "bootstrap",
+            "conditions", "bootstrap",
         ),  # fmt: skip
         upstream=("corpus", "questions", "train", "evaluation", "voting"),
         files=(
@@ -239,13 +272,41 @@ STAGES: tuple[Stage, ...] = (
         figures=True,
     ),
     Stage(
+        "grounding",
+        "13_grounding",
+        parts=(
+            "corpus", "questions.source", "agent", "machine", "sampling", "seeds", "bootstrap",
+            "policy.source", "policy.closed_book_prompt",
+        ),  # fmt: skip
+        upstream=("questions",),
+        own=("train", "predictions"),
+        files=(*POLICY, "data/factbook/*"),
+        per_condition=True,
+        untrained=True,
+    ),
+    Stage(
+        "search_g1_study",
+        "14_search_g1",
+        parts=(
+            "retrieval", "agent", "machine", "calibration", "corpus.source", "policy.source",
+            "policy.closed_book_prompt", "grpo", "seeds", "conditions", "bootstrap",
+        ),  # fmt: skip
+        upstream=(
+            "corpus", "questions", "calibration", "train", "predictions", "evaluation",
+            "grounding", "voting",
+        ),  # fmt: skip
+        files=(*POLICY, "src/workbench/reporting/published/**/*", "params/conditions/*.yaml"),
+        figures=True,
+    ),
+    Stage(
         "report",
-        "12_tables_and_figures",
+        "15_tables_and_figures",
         parts=(
             "corpus.source", "retrieval.encoder", "policy.source",
             "grpo", "seeds", "conditions", "bootstrap",
         ),  # fmt: skip
-        upstream=("card", "train", "evaluation", "voting", "credit_view", "credit_study"),
+        upstream=("card", "train", "evaluation", "voting"),
+        optional=("credit_view", "credit_study", "search_g1_study"),
         files=("src/workbench/reporting/published/**/*", "params/conditions/*.yaml"),
         figures=True,
         commits=(("figures", "figures"),),
