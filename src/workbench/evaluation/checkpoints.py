@@ -199,9 +199,7 @@ def measure(
 
     with policy_at(base, checkpoint) as model:
         engine = TransformersEngine(model, tokenizer, dtype=dtype)
-        targets = measure_targets(
-            engine, model, searcher, items, agent, closed_book, config, seed
-        )
+        targets = measure_targets(engine, model, searcher, items, agent, closed_book, config, seed)
         own = _log_probs(engine, targets.trajectories)
         if model is base:
             start, states = own, np.concatenate([targets.prompt_states, targets.commit_states])
@@ -229,9 +227,7 @@ def measure(
     return Measured(checkpoint, targets, states[:count], states[count:], rollouts)
 
 
-def _log_probs(
-    engine: TransformersEngine, trajectories: Sequence[Trajectory]
-) -> list[np.ndarray]:
+def _log_probs(engine: TransformersEngine, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
     """log-probs float64 of the generated tokens of each rollout, at temperature 1."""
     scored = engine.score([t.tokens for t in trajectories], [t.generated for t in trajectories])
     return [generation.logprobs.astype(np.float64) for generation in scored]

@@ -92,9 +92,7 @@ def fidelity(
     rows = []
     steps = sorted({m.checkpoint.step for m in measured})
     try:
-        held_out = group_folds(
-            start.targets.closed_book.sufficient, items, selection.folds, seed
-        )
+        held_out = group_folds(start.targets.closed_book.sufficient, items, selection.folds, seed)
         folds = [{items[row] for row in fold} for fold in held_out]
     except Unfit as reason:
         folds, why = [], reason.what
@@ -113,9 +111,7 @@ def fidelity(
     return pd.DataFrame(rows, columns=FIDELITY_COLUMNS)
 
 
-def moved(
-    measured: Sequence[Measured], bootstrap: BootstrapConfig | None = None
-) -> pd.DataFrame:
+def moved(measured: Sequence[Measured], bootstrap: BootstrapConfig | None = None) -> pd.DataFrame:
     """How far the policy is from its start: step, metric, value, low, high, n, seeds, p.
 
     "kl" is the mean over the rollouts' generated tokens of log π - log base (nats per token), an
@@ -129,9 +125,7 @@ def moved(
     WorkbenchError : not one start, or checkpoints with other questions than it.
     """
     start = _start(measured).rollouts
-    frames = [
-        m.rollouts.assign(step=m.checkpoint.step, seed=m.checkpoint.seed) for m in measured
-    ]
+    frames = [m.rollouts.assign(step=m.checkpoint.step, seed=m.checkpoint.seed) for m in measured]
     rollouts = pd.concat(frames, ignore_index=True)
     steps = sorted(set(rollouts["step"]))
     before = pd.concat([start.assign(step=step, seed=0) for step in steps], ignore_index=True)

@@ -30,7 +30,8 @@ def against(
     """Paired difference of every condition to the reference.
 
     Hierarchical bootstrap: training seeds, then questions inside each (S1 Table 2); two trained
-    conditions are paired seed by seed.  Samples of a question are averaged first.
+    conditions are paired seed by seed, a reference with more seeds by those that both have.
+    Samples of a question are averaged first.
 
     Parameters
     ----------
@@ -46,12 +47,13 @@ def against(
         raise WorkbenchError(f"the frame has no rows of {reference!r}", fix="ask that policy too")
     others = [c for c in dict.fromkeys(frame["condition"]) if c != reference]
     columns = ["condition", *by, "metric", *INTERVAL_COLUMNS]
-    tables = [
-        paired_differences(
-            frame[frame["condition"] == name], theirs, metrics, by, "training_seed", config
-        ).assign(condition=name)
-        for name in (others if conditions is None else conditions)
-    ]
+    tables = []
+    for name in others if conditions is None else conditions:
+        ours = frame[frame["condition"] == name]
+        shared = theirs["training_seed"].isin(ours["training_seed"])
+        paired = theirs[shared] if theirs["training_seed"].nunique() > 1 else theirs
+        found = paired_differences(ours, paired, metrics, by, "training_seed", config)
+        tables.append(found.assign(condition=name))
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]

@@ -38,8 +38,12 @@ class PolicyName:
 BASE = PolicyName("base")
 
 
-def trained_policies(runs: Mapping[str, Path], seeds: Sequence[int]) -> dict[PolicyName, Path]:
+def trained_policies(
+    runs: Mapping[str, Path], seeds: Sequence[int], seeds_of: Mapping[str, Sequence[int]] = {}
+) -> dict[PolicyName, Path]:
     """Folder of every condition's and seed's final weights; ``runs`` is folder by condition.
+
+    ``seeds_of`` holds the seeds of conditions that have others.
 
     Raises
     ------
@@ -48,7 +52,7 @@ def trained_policies(runs: Mapping[str, Path], seeds: Sequence[int]) -> dict[Pol
     folders = {
         PolicyName(condition, seed): folder / f"seed-{seed}" / "final"
         for condition, folder in runs.items()
-        for seed in seeds
+        for seed in seeds_of.get(condition, seeds)
     }
     for folder in folders.values():
         if not folder.is_dir():

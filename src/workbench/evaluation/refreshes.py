@@ -1,173 +1,168 @@
-"""What a new evaluator changes: necessity scores, their scale, rewards, and what training does.
+"""What a refresh of the evaluator does to rewards and to training (S1 Table A21).
 
-S1 Table A18 (distribution of n = 1 - b at each refit), A20 (drift of the scores' scale) and A21
-(reward shift at a refresh, performance jump behind it).  All evaluators of a run read the same
-rollouts (S1's "fixed anchor trajectories"), so nothing differs but the evaluator.
+S1: "Reward shift is the mean absolute change in normalized shaping reward at a refresh, and
+performance jump is the absolute held-out EM change across the surrounding evaluation windows."
+It does not say how rewards are normalised nor how wide windows are, and it has no row without
+refreshes.  Here the shift is told three ways, and the jump stands beside what the same windows
+show where nothing was refreshed: policies under training move anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
 from ..errors import WorkbenchError
-from ..inference.bootstrap import BootstrapConfig, Interval
-from ..inference.classical import t_interval, wilson
+from ..inference.bootstrap import BootstrapConfig
+from ..inference.classical import t_interval
 from ..inference.paired import INTERVAL_COLUMNS, interval_row, mean_intervals
-from ..inference.statistic import bootstrap_statistic
 from ..methods.advantages import group_advantages
-from ..methods.shaping import Outcomes, Shaping, outcomes, shaped_reward
-from ..readouts.metrics import auc_interval, scale_drift
-from ..readouts.tables import RELIANCE, SUFFICIENCY
-from .checkpoints import Checkpoint, Measured, policy_at, refits
-from .policies import UNTRAINED
+from ..methods.shaping import Shaping, shaped_reward
+from .checkpoints import refits
+from .evaluator_series import Readings
 
-if TYPE_CHECKING:
-    from torch import nn
-
-    from ..agent.trajectory import Trajectory
-    from ..questions.graph import Item
-    from ..readouts.config import FeatureConfig
-    from ..readouts.evaluator import Scored
-
-QUANTILES = {"q10": 0.1, "median": 0.5, "q90": 0.9}
-AT_REFRESH, QUIET, DIFFERENCE = "at a refresh", "no refresh", "difference"
-_NONE = Interval(np.nan, np.nan, np.nan, 0)
+REWARD, CORRECT, ADVANTAGE = "reward", "correct_reward", "advantage"
+AT_REFRESH, QUIET, DIFFERENCE = "at a refresh", "without a refresh", "difference"
 
 
-@dataclass(frozen=True)
-class Readings:
-    """What the evaluators of a run say of R anchor rollouts.
-
-    ``found`` are the rollouts' outcomes; ``scored`` holds d and b [R] by checkpoint, those
-    whose evaluator was installed, in order of seed and step, the first one before them.
-    """
-
-    found: Outcomes
-    scored: dict[Checkpoint, Scored]
-
-    def chains(self) -> dict[int, list[Checkpoint]]:
-        """For each seed the first evaluator and those that replaced it, one after the other."""
-        first = [c for c in self.scored if c.seed == UNTRAINED]
-        seeds = sorted({c.seed for c in self.scored} - {UNTRAINED})
-        own = {s: sorted((c for c in self.scored if c.seed == s), key=_round) for s in seeds}
-        return {seed: first + own[seed] for seed in seeds}
-
-
-def read_rollouts(
-    base: nn.Module,
-    checkpoints: Sequence[Checkpoint],
-    items: Sequence[Item],
-    trajectories: Sequence[Trajectory],
-    config: FeatureConfig | None = None,
-) -> Readings:
-    """Score anchor rollouts by every evaluator that was in force, each through its snapshot.
-
-    Parameters
-    ----------
-    base : the base policy, plain; it is left as it was.
-    checkpoints : of ``checkpoints.find_checkpoints``, any seeds of one run.
-    items : questions of the rollouts, in any order.
-
-    Raises
-    ------
-    WorkbenchError : an evaluator that cannot be read or belongs to another policy.
-    """
-    from ..readouts.evaluator import load_evaluator
-
-    scored = {}
-    for checkpoint in sorted(checkpoints, key=lambda c: (c.seed, c.step)):
-        if checkpoint.evaluator is not None and checkpoint.installed is not None:
-            with policy_at(base, checkpoint) as model:
-                evaluator = load_evaluator(checkpoint.evaluator, model)
-                scored[checkpoint] = evaluator.score(model, trajectories, config)
-    by_id = {item.item_id: item for item in items}
-    return Readings(outcomes([by_id[t.item_id] for t in trajectories], trajectories), scored)
-
-
-def necessity_distribution(
-    measured: Sequence[Measured],
-    readings: Readings,
-    bootstrap: BootstrapConfig | None = None,
+def reward_changes(
+    readings: Readings, shaping: Shaping, control_seed: int = 0, delta: float = 1e-6
 ) -> pd.DataFrame:
-    """n = 1 - b of each evaluator on its own policy's states, by question (Table A18).
-
-    Labels are those of the policy that the evaluator was fitted on; ``measured`` and
-    ``readings`` must hold the same questions.
+    """Absolute changes of each anchor rollout at each refresh.
 
     Returns
     -------
-    A row per evaluator, checkpoint, metric and value, low, high, n: hard_s and hard_n (label
-    counts), mean, sd, q10, median, q90, predicted_n (count of n ≥ 0.5), predicted_share (Wilson
-    interval) and auc of b for the label; ``absent`` says why there is no AUC.  Intervals are
-    over resampled questions; counts have none.
+    seed, step (update at which the new evaluator took over), number (its round), item_id,
+    ``reward`` (|Δ| of Eq. 6), ``correct_reward`` (the same of correct rollouts, NaN of others,
+    whose reward no evaluator changes) and ``advantage`` (|Δ| of the reward normalised in its
+    group, what GRPO uses; groups of one have none).
+
+    Parameters
+    ----------
+    shaping, control_seed, delta : the condition's, so that its variants are measured as
+        trained.
+    """
+    found = readings.found
+    reward = {
+        checkpoint: shaped_reward(found, scored.d, scored.b, shaping, control_seed).reward
+        for checkpoint, scored in readings.scored.items()
+    }
+    sizes = pd.Series(found.groups).map(pd.Series(found.groups).value_counts()).to_numpy()
+    parts = []
+    for seed, chain in readings.chains().items():
+        for old, new in pairwise(chain):
+            change = np.abs(reward[new] - reward[old])
+            advantages = [group_advantages(reward[c], found.groups, delta) for c in (old, new)]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "seed": seed,
+                        "step": new.installed,
+                        "number": new.number,
+                        "item_id": found.questions,
+                        REWARD: change,
+                        CORRECT: np.where(found.correct, change, np.nan),
+                        ADVANTAGE: np.where(sizes > 1, np.abs(np.subtract(*advantages)), np.nan),
+                    }
+                )
+            )
+    columns = ["seed", "step", "number", "item_id", REWARD, CORRECT, ADVANTAGE]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def refresh_shift(
+    readings: Readings,
+    shaping: Shaping,
+    bootstrap: BootstrapConfig | None = None,
+    control_seed: int = 0,
+    delta: float = 1e-6,
+) -> pd.DataFrame:
+    """Mean absolute change at each refresh, and over all of them (number "all").
+
+    Columns number, refreshes (how many, over seeds), metric (those of ``reward_changes``),
+    value, low, high, n (questions), seeds, p; seeds, then questions, are resampled.  Empty where
+    no evaluator was replaced.
+    """
+    changes = reward_changes(readings, shaping, control_seed, delta)
+    parts = [("all", changes), *changes.groupby("number")] if len(changes) else []
+    frames = []
+    for number, part in parts:
+        found = mean_intervals(part, [REWARD, CORRECT, ADVANTAGE], seed="seed", config=bootstrap)
+        count = len(part[["seed", "step"]].drop_duplicates())
+        frames.append(found.assign(number=number, refreshes=count))
+    columns = ["number", "refreshes", "metric", *INTERVAL_COLUMNS]
+    return (
+        pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+    )
+
+
+def performance_jump(
+    history: pd.DataFrame, window: int, metric: str = "outcome_mean"
+) -> pd.DataFrame:
+    """|mean over ``window`` steps after - before| a refresh, and where there was none.
+
+    An evaluator that took over behind update s scores update s + 1, so s + 2 is the first whose
+    rollouts are by a policy that it has trained: "after" starts there.  (A held-out metric,
+    ``eval_*``, is taken behind its update, so there it starts at s + 1.)  Steps without a refresh
+    are those with none less than ``window`` steps away.  Both windows must lie within the
+    training and hold a value.
+
+    Parameters
+    ----------
+    history : seed, step, ``metric`` and, where the training refits, refits_installed.
+
+    Returns
+    -------
+    when (``AT_REFRESH``, ``QUIET``, and their ``DIFFERENCE`` in seeds that have both), metric,
+    count (pairs of windows), value, low, high, n, seeds, p: mean over seeds of the seed's mean
+    and its t interval; one seed has none.  Rows without any value have n = 0.
 
     Raises
     ------
-    WorkbenchError : an evaluator without its measured checkpoint, or other questions.
+    WorkbenchError : no such metric in the history, or a window below 1.
     """
-    labelled = {m.checkpoint: m.targets.closed_book.by_item() for m in measured}
+    if metric not in history.columns or window < 1:
+        raise WorkbenchError(
+            f"no jump of {metric!r} over {window} steps",
+            where="performance_jump",
+            fix=f"a logged metric and a window of 1 or more; logged: {list(history.columns)}",
+        )
+    first = 1 if metric.startswith("eval_") else 2
+    means: dict[str, dict[int, float]] = {AT_REFRESH: {}, QUIET: {}}
+    counts = dict.fromkeys(means, 0)
+    for seed, own in history.groupby("seed"):
+        values = own.set_index("step")[metric].sort_index()
+        values = values[values.index >= first - 1]
+        installed = refits(own, "installed")
+        refreshed = set(installed.index[installed.diff().fillna(installed) > 0].tolist())
+        jumps: dict[str, list[float]] = {AT_REFRESH: [], QUIET: []}
+        for step in values.index:
+            near = min((abs(step - other) for other in refreshed), default=window)
+            jump = _jump(values, step + first, window)
+            if np.isfinite(jump) and (near == 0 or near >= window):
+                jumps[AT_REFRESH if near == 0 else QUIET].append(jump)
+        for when, found in jumps.items():
+            counts[when] += len(found)
+            if found:
+                means[when][int(seed)] = float(np.mean(found))
+    both = means[AT_REFRESH].keys() & means[QUIET].keys()
+    means[DIFFERENCE] = {s: means[AT_REFRESH][s] - means[QUIET][s] for s in sorted(both)}
     rows = []
-    for checkpoint, scored in readings.scored.items():
-        where = f"seed {checkpoint.seed}, step {checkpoint.step}"
-        b = dict(zip(readings.found.questions, scored.b.tolist(), strict=True))
-        labels = labelled.get(checkpoint)
-        if labels is None or labels.keys() != b.keys():
-            raise WorkbenchError(
-                "no labels of the same questions for this evaluator",
-                where=where,
-                fix="measure its checkpoint, and read the rollouts of the measured questions",
-            )
-        names = sorted(b)
-        head = {"seed": checkpoint.seed, "step": checkpoint.step, "number": checkpoint.number}
-        z, scores = np.array([labels[q] for q in names]), np.array([b[q] for q in names])
-        rows += [{**head, **row} for row in _distribution(z, scores, names, bootstrap)]
-    columns = ["seed", "step", "number", "metric", "value", "low", "high", "n", "absent"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def evaluator_drift(
-    readings: Readings, bootstrap: BootstrapConfig | None = None
-) -> pd.DataFrame:
-    """Mean absolute change of the mean score between successive evaluators (Table A20).
-
-    Columns readout, value (mean over seeds of ``readouts.metrics.scale_drift``), low, high over
-    resampled questions, n, seeds, refits, absent.  D is read on valid searched rollouts, B once
-    per question.
-    """
-    chains = [chain for chain in readings.chains().values() if len(chain) > 1]
-    names, numbers = np.unique(np.asarray(readings.found.questions, object), return_inverse=True)
-    rows = []
-    for readout, score in ((RELIANCE, "d"), (SUFFICIENCY, "b")):
-        searched = next(iter(readings.scored.values())).searched if readings.scored else []
-        kept = np.asarray(searched, bool) if score == "d" else np.ones(len(numbers), bool)
-        if not chains or not kept.any():
-            why = "no evaluator was replaced" if not chains else "no valid searched rollout"
-            rows.append({"readout": readout, **_plain(_NONE), "seeds": 0, "refits": 0,
-                         "absent": why})  # fmt: skip
-            continue
-        weight = np.bincount(numbers[kept], minlength=len(names)).astype(np.float64)
-        weight = np.minimum(weight, 1.0) if score == "b" else weight
-        sums = {}
-        for checkpoint, scored in readings.scored.items():
-            total = np.bincount(numbers[kept], getattr(scored, score)[kept], len(names))
-            full = np.bincount(numbers[kept], minlength=len(names))
-            sums[checkpoint] = total * weight / np.maximum(full, 1)
-
-        def drift(counts: np.ndarray, sums=sums, weight=weight) -> np.ndarray:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                means = {c: counts @ total / (counts @ weight) for c, total in sums.items()}
-            steps = [[np.abs(means[b] - means[a]) for a, b in zip(c, c[1:])] for c in chains]
-            return np.mean([np.mean(changes, axis=0) for changes in steps], axis=0)
-
-        interval = bootstrap_statistic(drift, len(names), bootstrap)
-        value = np.mean([scale_drift([sums[c][weight > 0] / weight[weight > 0] for c in chain])
-                         for chain in chains]) if score == "b" else interval.value  # fmt: skip
-        rows.append({"readout": readout, **_plain(interval), "value": float(value),
-                     "n": int((weight > 0).sum()), "seeds": len(chains),
-                     "refits": sum(len(chain) - 1 for chain in chains), "absent": ""})  # fmt: skip
+    for when, found in means.items():
+        within = (-np.inf, np.inf) if when == DIFFERENCE else (0.0, np.inf)
+        row = {"when": when, "metric": metric, "count": counts.get(when, len(found))}
+        row |= dict.fromkeys(INTERVAL_COLUMNS, np.nan) | {"n": 0, "seeds": 0}
+        if found:
+            row |= interval_row(t_interval(list(found.values()), within=within))
+        rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _jump(values: pd.Series, start: int, window: int) -> float:
+    """|mean of the ``window`` steps from ``start`` on - of those before it|, NaN outside."""
+    if start - window < values.index[0] or start + window - 1 > values.index[-1]:
+        return np.nan
+    before, after = values.loc[start - window : start - 1], values.loc[start : start + window - 1]
+    return float(abs(after.mean() - before.mean()))

@@ -64,7 +64,8 @@ class Profile(Settings):
     """One file of params/profiles, resolved.
 
     ``stages`` are the notebooks that ``workbench reproduce`` runs, ``conditions`` the entries
-    of params/conditions that are trained and compared, ``seeds`` the training runs of each.
+    of params/conditions that are trained and compared, ``seeds`` the training runs of each, and
+    ``seeds_of`` those of conditions that are trained with some of them only.
     ``training_questions`` of the train split are trained on (None: the whole split as it is), in
     equal parts from all strata of ``evaluation.selection`` or as ``training_shares`` say.
     """
@@ -74,6 +75,7 @@ class Profile(Settings):
     stages: tuple[str, ...] = Field(min_length=1)
     conditions: tuple[FolderName, ...] = Field(min_length=1)
     seeds: tuple[Seed, ...] = Field(min_length=1)
+    seeds_of: dict[str, tuple[Seed, ...]] = {}
     machine: MachineConfig = MachineConfig()
     corpus: CorpusConfig = CorpusConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
@@ -99,7 +101,18 @@ class Profile(Settings):
                 f"voting.conditions: {odd[0]!r} is not among the profile's conditions "
                 "-- set both, e.g. conditions=[oo] and voting.conditions=[oo]"
             )
+        for name, seeds in self.seeds_of.items():
+            if not seeds or len(set(seeds)) < len(seeds) or set(seeds) - set(self.seeds):
+                raise ValueError(
+                    f"seeds_of.{name} is {list(seeds)}, expected some of seeds, {list(self.seeds)} "
+                    "-- set both, e.g. seeds=[0] and seeds_of={}"
+                )
         return self
+
+    def of_condition(self, name: str) -> Profile:
+        """The profile as the runs of one condition see it: with that condition's seeds."""
+        seeds = self.seeds_of.get(name, self.seeds)
+        return self.model_copy(update={"seeds": seeds, "seeds_of": {}})
 
     def dump(self, dotted: str) -> object:
         """The part at a dotted name (``"grpo"``, ``"policy.source"``) as JSON-able data."""

@@ -165,7 +165,7 @@ def open_run(stage_name: str, profile: str, overrides: Sequence[str] = (), key: 
     loaded = load_profile(profile, overrides)
     entry.check_key(loaded, key)
     apply(loaded.machine)
-    settings = Parts(loaded, entry.parts_of(loaded, key), entry.name)
+    settings = Parts(entry.seen_by(loaded, key), entry.parts_of(loaded, key), entry.name)
     if work := os.environ.get(WORK_FOLDER):
         return Run(entry, loaded, key, settings, project_root() / work, None)
     for folder in entry.upstream_runs(loaded, key).values():

@@ -73,6 +73,10 @@ class Stage:
             return () if key == UNTRAINED else (key,)
         return tuple(profile.conditions) if "conditions" in self.parts else ()
 
+    def seen_by(self, profile, key: str):
+        """The profile as a run sees it: one of a condition with the seeds of that condition."""
+        return profile.of_condition(key) if self.per_condition else profile
+
     def check_key(self, profile, key: str) -> None:
         """Raise unless the profile has this run."""
         if key not in self.keys(profile):
@@ -84,7 +88,8 @@ class Stage:
 
     def params(self, profile, key: str) -> dict:
         """The resolved settings it depends on, JSON-able: its parts, and its condition."""
-        settings = {part: profile.dump(part) for part in self.parts_of(profile, key)}
+        seen = self.seen_by(profile, key)
+        settings = {part: seen.dump(part) for part in self.parts_of(profile, key)}
         if self.per_condition:
             for name in self.conditions(profile, key):
                 condition = load_condition(name)
@@ -228,7 +233,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "evaluation",
         "09_evaluation",
-        parts=("seeds", "conditions", "bootstrap", "policy.source", "machine"),
+        parts=("seeds", "seeds_of", "conditions", "bootstrap", "policy.source", "machine"),
         upstream=("corpus", "questions", "train", "predictions"),
         wanted=(("calibration", ()),),
         files=POLICY,
@@ -238,7 +243,7 @@ STAGES: tuple[Stage, ...] = (
         "voting",
         "10_voting",
         parts=(
-            "retrieval", "agent", "machine", "sampling", "seeds", "conditions", "bootstrap",
+            "retrieval", "agent", "machine", "sampling", "seeds", "seeds_of", "conditions", "bootstrap",
             "policy.source", "voting",
         ),  # fmt: skip
         upstream=("corpus", "questions", "train"),
@@ -289,7 +294,7 @@ STAGES: tuple[Stage, ...] = (
         "14_search_g1",
         parts=(
             "retrieval", "agent", "machine", "calibration", "corpus.source", "policy.source",
-            "policy.closed_book_prompt", "grpo", "seeds", "conditions", "bootstrap",
+            "policy.closed_book_prompt", "grpo", "seeds", "seeds_of", "conditions", "bootstrap",
         ),  # fmt: skip
         upstream=(
             "corpus", "questions", "calibration", "train", "predictions", "evaluation",
