@@ -284,3 +284,26 @@ class TestCosts:
         assert shown.loc["Search-G1", "S1 NQ: share, all-correct"] == "0.466 to 0.487"
         assert shown.iloc[0]["S1 NQ: share, all-correct"] == "0 (EM only)"
         assert shown.loc["Frozen readouts", "S1 NQ: share, all-correct"] == "not in S1"
+
+
+def test_every_table_is_whole_and_can_be_saved(made, tmp_path):
+    grounded, evaluated, groups = made.grounded(), made.evaluated(), made.groups()
+    about = (made.SETTING, made.CONFIG)
+    histories = {"search_g1": made.history(seeds=3), "oo": made.history(credited=(0.0, 0.0))}
+    all_tables = (
+        tables.table_3(grounded, *about), tables.table_4(grounded, *about),
+        tables.table_4_differences(evaluated, *about), tables.table_a13(grounded, *about),
+        tables.table_a14(grounded, CALIBRATION, *about), boundary.table_a3(grounded, made.SETTING),
+        boundary.table_a4(evaluated, *about), boundary.table_a7(grounded, *about),
+        boundary.table_a8(grounded, groups, *about), boundary.table_a15(grounded, *about),
+        audits.table_a6(made.labels(), *about), audits.table_a16(made.labels(), *about),
+        audits.table_a17(made.controls(), made.SETTING), audits.table_a22(groups, *about),
+        costs.overheads_table({"search_g1": made.rounds(3)}, histories, CALIBRATION, made.SETTING),
+        costs.tied_groups_table(histories, made.SETTING),
+    )  # fmt: skip
+    assert len({table.name for table in all_tables}) == 16
+    for table in all_tables:
+        assert len(table.save(tmp_path)) == 3
+        assert table.caption.endswith(".") and "  " not in table.caption, table.name
+        cells = table.readable().to_numpy().ravel()
+        assert all(cell.strip() and "nan" not in cell for cell in cells), table.name

@@ -22,9 +22,9 @@ _THEIRS = "#5f5f5f"
 _SYMBOLS = {NQ: "o", WIKI: "D", "all": "^"}
 _NAMES = {NQ: "S1, NQ", WIKI: "S1, 2Wiki", "all": "S1, both"}
 _TIED = (
-    ("all_correct", "credited", "all-correct groups:\nwith advantages"),
+    ("all_correct", "credited", "all-correct groups:\nshare with non-\nzero advantages"),
     ("all_correct", "reward_sd", "all-correct groups:\nreward sd"),
-    ("all_wrong", "credited", "all-wrong groups:\nwith advantages"),
+    ("all_wrong", "credited", "all-wrong groups:\nshare with non-\nzero advantages"),
     ("all_wrong", "reward_sd", "all-wrong groups:\nreward sd"),
 )
 _BEHAVIOUR = {
@@ -99,9 +99,10 @@ def _draw_theirs(figure: Figure, row: int) -> list:
 
 
 def _note(found: pd.DataFrame) -> str:
-    seeds = found["seeds"].max()
-    if seeds > 1:
+    seeds = found["seeds"]
+    if seeds.max() > 1:
         bars = "bars: 95 % t intervals over seeds, cut at 0 and, of shares, at 1"
+        bars += "; where there is one seed, Wilson's over groups" if seeds.min() == 1 else ""
     else:
         bars = "one seed; bars: 95 % Wilson intervals of shares over groups, none of a deviation"
     return f"{bars};\nno point: no such group; S1: 3B to 7B, it reports all-correct groups only"
