@@ -2,7 +2,7 @@
 # make test         package tests, the smoke graph, and the committed notebooks through nbval
 # make lab          JupyterLab on the notebooks
 # make policy       train the base policy anew
-# make figures      the tables and figures of PROFILE=study, copied to figures/
+# make figures      the tables and figures of PROFILE=study (or study-g1), copied to figures/
 # make notebooks    execute the notebooks with the smoke profile and keep their outputs
 # Each of them first makes .venv when it is missing or when its requirements changed.
 

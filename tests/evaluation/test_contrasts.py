@@ -47,3 +47,16 @@ def test_no_conditions_give_no_rows_and_no_reference_is_an_error(frame):
     assert against(frame, ["em"], (), []).empty
     with pytest.raises(WorkbenchError, match="no rows of 'base'"):
         against(frame[frame["condition"] != "base"], ["em"])
+
+
+def test_a_reference_with_more_seeds_is_paired_by_those_of_both():
+    rows = [("full", 0, 1.0), ("full", 1, 0.0), ("part", 0, 0.5)]
+    frame = pd.DataFrame(
+        [
+            {"item_id": item, "condition": name, "training_seed": seed, "em": value}
+            for item in ("a", "b")
+            for name, seed, value in rows
+        ]
+    )
+    found = against(frame, ["em"], reference="full").iloc[0]
+    assert (found["condition"], found["value"], found["seeds"]) == ("part", -0.5, 1)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from workbench.methods.registry import load_condition
+from workbench.errors import WorkbenchError
+from workbench.methods.registry import condition_names, load_condition
 from workbench.params import load_profile, profile_names
-from workbench.workflow.stages import STAGES
+from workbench.workflow.stages import STAGES, stage
 
 
 @pytest.mark.parametrize("name", profile_names())
@@ -17,7 +18,7 @@ def test_profile_is_valid_and_names_what_exists(name):
 
 
 def test_all_profiles_are_there():
-    embedded = {"smoke", "tiny", "study", "small"}
+    embedded = {"smoke", "tiny", "study", "study-g1", "small"}
     assert set(profile_names()) == embedded | {"paper-3b", "paper-7b", "paper-qwen3-4b"}
 
 
@@ -41,6 +42,9 @@ def test_search_g1_numbers(name, model):
     assert (objective.epsilon, objective.entropy_coefficient) == (0.2, 0.001)
     assert (objective.kl_coefficient, objective.kl_clip, objective.dual_clip) == (0.001, 10, None)
     assert (profile.retrieval.encoder, profile.retrieval.top_k) == ("intfloat/e5-base-v2", 3)
+    calibration = profile.calibration
+    assert (calibration.every, calibration.questions, calibration.rollouts) == (25, 300, 5)
+    assert calibration.layers == (21, 24, 27) and calibration.lag is None
 
 
 def test_retrieval_credit_numbers():
@@ -62,8 +66,27 @@ def test_voting_rollouts_are_those_of_s2():
     assert {load_profile(name).voting.rollouts for name in profile_names()} == {8}
 
 
-def test_study_is_tiny_in_large():
-    tiny, study = load_profile("tiny"), load_profile("study")
-    assert len(study.seeds) >= 3 and study.grpo.steps > tiny.grpo.steps
-    same = ("corpus", "retrieval", "questions", "agent", "machine", "conditions", "policy.source")
-    assert tiny.digest(*same) == study.digest(*same)
+def test_studies_are_tiny_in_large():
+    tiny, studied = load_profile("tiny"), set()
+    for study in map(load_profile, ("study", "study-g1")):
+        assert len(study.seeds) >= 3 and study.grpo.steps > tiny.grpo.steps
+        same = ("corpus", "retrieval", "questions", "agent", "machine", "policy.source")
+        assert tiny.digest(*same) == study.digest(*same)
+        studied |= set(study.conditions)
+    assert set(tiny.conditions) < studied == set(condition_names())
+
+
+def test_a_condition_sees_its_own_seeds():
+    profile = load_profile("tiny", ["seeds=[0, 1, 2]", "seeds_of={oo: [1]}"])
+    assert profile.of_condition("oo").seeds == (1,)
+    assert profile.of_condition("search_r1").seeds == (0, 1, 2)
+    train = stage("train")
+    assert train.params(profile, "oo")["seeds"] == [1]
+    same = load_profile("tiny", ["seeds=[1]"])
+    assert train.settings_hash(profile, "oo") == train.settings_hash(same, "oo")
+
+
+@pytest.mark.parametrize("seeds", ["[]", "[7]", "[1, 1]"])
+def test_seeds_of_a_condition_are_some_of_the_seeds(seeds):
+    with pytest.raises(WorkbenchError, match="seeds_of.oo"):
+        load_profile("tiny", ["seeds=[0, 1]", f"seeds_of={{oo: {seeds}}}"])

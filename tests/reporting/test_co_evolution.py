@@ -71,6 +71,7 @@ class TestFigure:
         top, below = figure.axes[:2], figure.axes[2:]
         assert [axis.get_title() for axis in top] == [RELIANCE, SUFFICIENCY]
         for axis, start in zip(top, (0.88, 0.8)):
+            assert axis.get_ylim()[0] < 0.45 and axis.get_ylim()[1] > 0.93  # bars of both panels
             for reading in READINGS:
                 (line,) = lines_of(axis, colours(READINGS)[reading])
                 expected = [start - LOSS[reading] * step for step in STEPS]

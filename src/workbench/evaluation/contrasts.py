@@ -30,7 +30,7 @@ def against(
     """Paired difference of every condition to the reference.
 
     Hierarchical bootstrap: training seeds, then questions inside each (S1 Table 2); two trained
-    conditions are paired seed by seed, a reference with more seeds by those that both have.
+    conditions are paired seed by seed, also where the reference has further ones.
     Samples of a question are averaged first.
 
     Parameters
@@ -50,10 +50,17 @@ def against(
     tables = []
     for name in others if conditions is None else conditions:
         ours = frame[frame["condition"] == name]
-        shared = theirs["training_seed"].isin(ours["training_seed"])
-        paired = theirs[shared] if theirs["training_seed"].nunique() > 1 else theirs
-        found = paired_differences(ours, paired, metrics, by, "training_seed", config)
+        found = paired_differences(
+            ours, _same_seeds(theirs, ours), metrics, by, "training_seed", config
+        )
         tables.append(found.assign(condition=name))
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]
+
+
+def _same_seeds(reference: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """The reference's rows of our seeds, if it has them all; else all of its rows."""
+    seeds = set(ours["training_seed"])
+    covered = seeds <= set(reference["training_seed"])
+    return reference[reference["training_seed"].isin(seeds)] if covered else reference

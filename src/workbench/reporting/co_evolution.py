@@ -45,10 +45,10 @@ def fidelity_figure(fidelity: pd.DataFrame, moved: pd.DataFrame) -> Figure:
         figure, axes = plt.subplots(
             2, 2, figsize=(WIDTH, 5.3), sharex=True, height_ratios=(3, 1.7), squeeze=False
         )
+        axes[0][1].sharey(axes[0][0])  # before anything is drawn: limits follow both panels
         for axis, name in zip(axes[0], readouts):
             _readings(axis, fidelity[fidelity["readout"] == name])
             axis.set_title(name)
-        axes[0][0].sharey(axes[0][1])
         axes[0][0].set_ylabel("held-out AUC")
         for axis, metric, label in (
             (axes[1][0], "kl", "KL to the start\n(nats per token)"),

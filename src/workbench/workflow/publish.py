@@ -49,7 +49,8 @@ def publish(profile_name: str, stage_name: str) -> list[str]:
             fix=f"make reproduce PROFILE={profile.name}",
         )
     for source, committed in entry.commits:
-        target = project_root() / committed
+        target = project_root() / committed.format(profile=profile.name)
+        target.mkdir(parents=True, exist_ok=True)
         record = target / f"{entry.name}.provenance.json"
         if record.is_file():
             for name in json.loads(record.read_text())["files"]:
@@ -60,4 +61,4 @@ def publish(profile_name: str, stage_name: str) -> list[str]:
             shutil.copyfile(run / source / name, target / name)
         provenance = {"profile": profile.name, "manifest_sha256": file_hash(run), "files": names}
         record.write_text(json.dumps(provenance, indent=1) + "\n")
-    return [committed for _, committed in entry.commits]
+    return [committed.format(profile=profile.name) for _, committed in entry.commits]

@@ -40,7 +40,8 @@ class Stage:
     untrained : beside them one run named "base", for the policy that no condition trained.
     resume : the notebook continues a killed run from its work folder.
     figures : it writes a folder ``figures`` that belongs in the report.
-    commits : output folders that are committed, each with where: ``(("policy", "data/policy"),)``.
+    commits : output folders that are committed, each with where: ``(("policy", "data/policy"),)``;
+        ``{profile}`` in it is the profile's name.
     """
 
     name: str
@@ -243,8 +244,8 @@ STAGES: tuple[Stage, ...] = (
         "voting",
         "10_voting",
         parts=(
-            "retrieval", "agent", "machine", "sampling", "seeds", "seeds_of", "conditions", "bootstrap",
-            "policy.source", "voting",
+            "retrieval", "agent", "machine", "sampling", "seeds", "seeds_of", "conditions",
+            "bootstrap", "policy.source", "voting",
         ),  # fmt: skip
         upstream=("corpus", "questions", "train"),
         files=POLICY,
@@ -314,7 +315,7 @@ STAGES: tuple[Stage, ...] = (
         optional=("credit_view", "credit_study", "search_g1_study"),
         files=("src/workbench/reporting/published/**/*", "params/conditions/*.yaml"),
         figures=True,
-        commits=(("figures", "figures"),),
+        commits=(("figures", "figures/{profile}"),),
     ),
 )
 
