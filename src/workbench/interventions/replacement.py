@@ -49,6 +49,7 @@ LEFT = "the documents state the answer in another spelling"
 TOO_LONG = "the engine has no room for the context"
 
 _ABBREVIATION = 4  # letters up to which a name in capitals is one
+_TAG = re.compile(r"</?[\w|]+(?:>|$)")
 
 
 class ReplacementConfig(Settings):
@@ -154,7 +155,7 @@ def edit(
     if not any(_states(t, golds) or substitute(t, answers, "", longer)[1] for t in texts):
         return Counterfactual(NOT_SHOWN)
     decode = answerer.codec.decode
-    written = decode(trajectory.tokens[trajectory.generated].tolist())
+    written = _words(decode(trajectory.tokens[trajectory.generated].tolist()))
     injected = alternatives.choose(item, [*texts, written], config.seed)
     if injected is None:
         return Counterfactual(NO_ALTERNATIVE)
@@ -170,7 +171,7 @@ def edit(
     start = trajectory.answer_span[0]
     turn = int(np.flatnonzero(trajectory.segments[:start] == Segment.OBSERVATION)[-1]) + 1
     first = trajectory.searches[shown[0]].observation_span[1]
-    restated = _states(decode(trajectory.tokens[turn:start].tolist()), golds)
+    restated = _states(_words(decode(trajectory.tokens[turn:start].tolist())), golds)
     whole = restated and config.restated == "regenerate"
     end = turn if whole else start
     mine = np.arange(len(trajectory.tokens))
@@ -189,7 +190,7 @@ def edit(
         documents=sum(changed[n][2] for n in shown),
         context=tuple(context),
         regenerated="turn" if whole else "answer",
-        prefix_states=_states(decode(kept.tolist()), golds),
+        prefix_states=_states(_words(decode(kept.tolist())), golds),
     )
 
 
@@ -271,6 +272,11 @@ def _rendered(
             fix="give the answerer the agent settings and the tokenizer of the rollouts",
         )
     return render(hits, record.ignored_queries, limit).ids, old
+
+
+def _words(written: str) -> str:
+    """Generated text without its tags, which normalising would glue to the words beside them."""
+    return _TAG.sub(" ", written)
 
 
 def _states(text: str, golds: Sequence[str]) -> bool:
