@@ -88,10 +88,17 @@ class TestFigure:
     def test_what_could_not_be_measured_is_said_and_not_drawn(self):
         figure = co_evolution.fidelity_figure(fidelity(1, [(RELIANCE, 20)]), moved())
         (line,) = lines_of(figure.axes[0], colours(READINGS)[REFITTED])
-        assert len(line.get_ydata()) == 3
+        assert np.isnan(line.get_ydata()).tolist() == [False, False, True, False]
         note = figure.get_supxlabel().replace("\n", " ")
-        assert "not measured: D frozen evaluator at 20 (all 400 labels are 1)" in note
+        assert note.endswith("not measured: D at 20 (all 400 labels are 1)")
         assert "seeds" not in note.split("not measured")[0]
+
+    def test_one_reading_that_is_missing_is_named(self):
+        frame = fidelity(1)
+        heads = (frame["reading"] == FROZEN_HEADS) & (frame["readout"] == RELIANCE)
+        frame.loc[heads & (frame["step"] == 30), ["value", "absent"]] = np.nan, "too few rows"
+        note = co_evolution.fidelity_figure(frame, moved()).get_supxlabel()
+        assert note.endswith("not measured: D frozen heads at 30 (too few rows)")
 
     def test_the_base_policy_alone_can_be_drawn(self):
         table, way = fidelity(), moved()

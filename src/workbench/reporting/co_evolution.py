@@ -71,7 +71,7 @@ def fidelity_figure(fidelity: pd.DataFrame, moved: pd.DataFrame) -> Figure:
 def _readings(axis: Axes, frame: pd.DataFrame) -> None:
     width = float(np.ptp(frame["step"])) or 1.0
     for place, reading in enumerate(READINGS):
-        own = frame[frame["reading"] == reading].sort_values("step").dropna(subset="value")
+        own = frame[frame["reading"] == reading].sort_values("step")  # NaN breaks the line
         at = own["step"] + 0.014 * width * (place - 1)
         look = colours(READINGS)[reading], markers(READINGS)[reading]
         draw.points(axis, at, own, *look, line=True)
@@ -85,10 +85,11 @@ def _figure_note(fidelity: pd.DataFrame) -> str:
     lines = [f"bars: 95 % bootstrap intervals over questions{kept}{below}"]
     missing = fidelity[fidelity["value"].isna()]
     if len(missing):
-        told = (
-            f"{r['readout'].split(',')[0]} {r['reading']} at {r['step']} ({r['absent']})"
-            for r in missing.to_dict("records")
-        )
+        told = []
+        for (readout, step, why), own in missing.groupby(["readout", "step", "absent"], sort=False):
+            every = len(own) == len(READINGS)
+            which = "" if every else " " + " and ".join(own["reading"])
+            told.append(f"{readout.split(',')[0]}{which} at {step} ({why})")
         lines += textwrap.wrap("not measured: " + "; ".join(told), 105)
     return "\n".join(lines[:5])
 

@@ -95,9 +95,16 @@ def table_a16(
 ) -> Table:
     """Table A16: the reliance label against two that decode both sides alike.
 
-    ``labels``: as for A6 with "paired_greedy" and "paired_sampling"; where they also hold group
-    and correct, and several rollouts of a group, signs of advantages are compared.
+    ``labels``: as for A6 with "paired_greedy" and "paired_sampling".  Those of sampled rollouts
+    also hold group, sample and correct; then signs of advantages are compared.
     """
+    sampled = "group" in labels.columns
+    rollouts = (
+        "Valid searched sampled rollouts"
+        if sampled
+        else "Valid searched greedy rollouts, whose own answer paired-greedy decodes again, so "
+        "that its agreement says nothing of decoding noise"
+    )
     shaping = Shaping(**load_condition(FULL).settings["shaping"])
     found = reliability(labels, list(_CONSTRUCTIONS), shaping, config)
     words = {"sign_flips": "not computed: one rollout a question is no group"}
@@ -122,11 +129,9 @@ def table_a16(
     columns += their_columns(printed_as, 2, _SMALL, NOT_IN_S1)
     caption = (
         "S1 Table A16: labels by evidence deletion against labels whose answers with and without "
-        "evidence are decoded alike, greedily or with common random numbers (CRN). Valid searched "
-        f"greedy rollouts: value {_QUESTIONS} (questions); sign flips have no interval. A greedy "
-        "rollout's own answer is what paired-greedy decodes again, so its agreement here checks "
-        "the code and says nothing of decoding noise; S1's rollouts are sampled, at checkpoint "
-        f"50. {setting_note(setting, NQ, ['3B'])}"
+        f"evidence are decoded alike, greedily or with common random numbers (CRN). {rollouts}: "
+        f"value {_QUESTIONS} (questions); sign flips have no interval. S1's rollouts are sampled, "
+        f"at checkpoint 50. {setting_note(setting, NQ, ['3B'])}"
     )
     return Table("s1_table_a16", caption, columns, rows)
 

@@ -294,8 +294,9 @@ STAGES: tuple[Stage, ...] = (
         "search_g1_study",
         "14_search_g1",
         parts=(
-            "retrieval", "agent", "machine", "calibration", "corpus.source", "policy.source",
-            "policy.closed_book_prompt", "grpo", "seeds", "seeds_of", "conditions", "bootstrap",
+            "retrieval", "agent", "machine", "sampling", "calibration", "corpus.source",
+            "policy.source", "policy.closed_book_prompt", "grpo", "seeds", "seeds_of", "conditions",
+            "bootstrap",
         ),  # fmt: skip
         upstream=(
             "corpus", "questions", "calibration", "train", "predictions", "evaluation",
