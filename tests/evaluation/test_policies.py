@@ -116,9 +116,7 @@ def test_equal_predictions_are_equal_files(make_trajectory, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_ask_keeps_predictions_and_scores_them(
-    make_item, make_trajectory, tmp_path, monkeypatch
-):
+def test_ask_keeps_predictions_and_scores_them(make_item, make_trajectory, tmp_path, monkeypatch):
     """Two questions, one right without a search and one wrong after a search."""
 
     def rolled_out(engine, searcher, items, agent, sampling, seed, samples_per_item):

@@ -58,7 +58,7 @@ def test_everything_said_stands_in_the_picture():
     assert texts[0] == [
         "base policy", "think", "thinking", "search", "Mali capital", "read",
         "The capital is Bamako.", "answer", "Bamako", "found",
-        "right; 1 searches; readouts d = 0.75, b = 0.12", "without its documents: Accra",
+        "right; 1 search; readouts d = 0.75, b = 0.12", "without its documents: Accra",
         "documents say Oslo: Oslo (true)",
     ]  # fmt: skip
     assert texts[1][-1] == "right; 0 searches" and "search" not in texts[1]

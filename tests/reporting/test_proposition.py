@@ -15,15 +15,15 @@ def test_groups_are_of_their_kind(relation):
 
 def test_all_cases_hold_with_the_papers_coefficients():
     table = proposition_table(Shaping()).readable()
-    assert table["holds"].tolist() == ["yes"] * 4
-    assert table["norm"].tolist() == ["2.000000 to 2.000000"] * 4
+    assert table["holds"].tolist() == ["yes"] * 5
+    assert table["norm"].tolist() == ["2.000000 to 2.000000"] * 4 + ["undefined (0/0)"]
 
 
 def test_the_collinear_group_turns_where_bonus_and_reliance_balance():
     """0.5 * 0.4 for a direct answer against 0.6 * 0.8 * γ for a searched one."""
     assert GROUPS["collinear"].parts(Shaping()).reversal == pytest.approx(0.2 / 0.48)
     shown = proposition_table(Shaping()).readable()
-    assert "turns at γ = 0.417" in shown["measured"][2]
+    assert "turns at γ = 0.417, where z is 0: True" in shown["measured"][2]
 
 
 def test_a_case_that_does_not_hold_is_said_not_to(monkeypatch):
@@ -33,7 +33,7 @@ def test_a_case_that_does_not_hold_is_said_not_to(monkeypatch):
     swapped = {**GROUPS, "homogeneous": GROUPS["independent"]}
     monkeypatch.setattr(proposition, "GROUPS", swapped)
     shown = proposition_table(Shaping()).readable()
-    assert shown["holds"].tolist() == ["yes", "no", "yes", "yes"]
+    assert shown["holds"].tolist() == ["yes", "no", "yes", "yes", "yes"]
     assert shown["u and v"][1] == "independent, expected homogeneous"
 
 

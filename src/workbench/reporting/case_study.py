@@ -48,10 +48,10 @@ class Case:
 
     def found(self) -> list[str]:
         """Sentences below the rollout."""
+        count = len(self.trajectory.searches)
+        searches = "1 search" if count == 1 else f"{count} searches"
         scores = [f"{n} = {v:.2f}" for n, v in (("d", self.d), ("b", self.b)) if v is not None]
-        lines = [
-            f"{'right' if self.correct else 'wrong'}; {len(self.trajectory.searches)} searches"
-        ]
+        lines = [f"{'right' if self.correct else 'wrong'}; {searches}"]
         if scores:
             lines[0] += "; readouts " + ", ".join(scores)
         if self.deleted is not None:

@@ -61,6 +61,7 @@ GROUPS = {
         (True,) * 5, (1, 1, 2, 2, 3), (0.6,) * 5, 0.4,
     ),
 }  # fmt: skip
+EMPTY = Group("all equal: no credit at any gate", (True,) * 5, (1,) * 5, (0.6,) * 5, 0.4)
 
 
 def proposition_figure(shaping: Shaping, delta: float = 1e-6) -> Figure:
@@ -104,13 +105,14 @@ def proposition_figure(shaping: Shaping, delta: float = 1e-6) -> Figure:
 def proposition_table(shaping: Shaping) -> Table:
     """What Proposition 1 says of each group, and what its vectors do over a grid of gates."""
     rows = []
-    for relation, group in GROUPS.items():
+    for relation, group in {**GROUPS, "empty": EMPTY}.items():
         parts = group.parts(shaping)
         open_gates = [g for g in GATES[1:] if not parts.degenerate(g)]
         norms = [np.linalg.norm(parts.advantages(g, 0.0)) for g in open_gates]
         cosines = [cosine(parts.direction(g), parts.direction(1.0)) for g in open_gates]
         said, measured, holds = _CHECKS[relation](parts, open_gates, cosines)
         fixed = np.ptp([*norms, np.sqrt(len(group.d) - 1)]) < _CLOSE
+        norm = f"{min(norms):.6f} to {max(norms):.6f}" if norms else "undefined (0/0)"
         rows.append(
             {
                 "group": group.title,
@@ -119,12 +121,12 @@ def proposition_table(shaping: Shaping) -> Table:
                 else f"{parts.relation}, expected {relation}",
                 "said": said,
                 "measured": measured,
-                "norm": f"{min(norms):.6f} to {max(norms):.6f}",
+                "norm": norm,
                 "holds": "yes" if holds and fixed and parts.relation == relation else "no",
             }
         )
     caption = (
-        "Proposition 1 on four groups of five rollouts, gates γ from 0.01 to 1 (δ = 0): cosine of "
+        "Proposition 1 on groups of five rollouts, gates γ from 0.01 to 1 (δ = 0): cosine of "
         "the credit at γ with the credit at γ = 1, and the norm of the advantages, which is to be "
         "√(G - 1) = 2 wherever there is credit."
     )
@@ -137,7 +139,8 @@ def proposition_table(shaping: Shaping) -> Table:
 
 def _independent(parts: Decomposition, gates, cosines) -> tuple[str, str, bool]:
     low = min(cosines)
-    told = f"least cosine {low:.3f}, rising with γ: {bool((np.diff(cosines) > 0).all())}"
+    closed = cosine(parts.direction(0.0), parts.direction(1.0))
+    told = f"least cosine {low:.3f}; {closed:.3f} between a closed and an open gate"
     return "distinct gates give distinct directions", told, low < 1 - _CLOSE
 
 
@@ -153,15 +156,23 @@ def _collinear(parts: Decomposition, gates, cosines) -> tuple[str, str, bool]:
     signs = np.sign(cosines)
     one_line = bool((np.abs(np.abs(cosines) - 1) < _CLOSE).all())
     turned = all((s > 0) == (turn is None or g > turn) for s, g in zip(signs, gates))
+    zero = turn is None or parts.degenerate(turn)
     told = f"cosines ±1: {one_line}; turns at γ = {'none' if turn is None else f'{turn:.3f}'}"
-    return "one direction, reversed at most once, through zero", told, one_line and turned
+    told += "" if turn is None else f", where z is 0: {zero}"
+    return "one direction, reversed at most once, through zero", told, one_line and turned and zero
 
 
 def _ungated(parts: Decomposition, gates, cosines) -> tuple[str, str, bool]:
     return "the gate changes nothing", f"least cosine {min(cosines):.6f}", min(cosines) > 1 - _CLOSE
 
 
+def _empty(parts: Decomposition, gates, cosines) -> tuple[str, str, bool]:
+    still = all(not parts.advantages(g, 1e-6).any() for g in GATES)
+    return "z = 0 is excluded; with δ > 0 no credit", f"advantages all 0: {still}", still
+
+
 _CHECKS = {
+    "empty": _empty,
     "independent": _independent,
     "homogeneous": _homogeneous,
     "collinear": _collinear,

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pandas as pd
 
 from ..evaluation.refreshes import ADVANTAGE, AT_REFRESH, CORRECT, DIFFERENCE, QUIET, REWARD
+from ..methods.registry import load_condition
 from ..readouts.tables import RELIANCE, SUFFICIENCY
 from .co_evolution import PAPER, cell_or_why, plain_cell, setting_note
 from .comparisons import Setting
 from .published import published_cell
 from .study import interval_of
-from .style import display
 from .tables import Cell, Column, Table
 
 NOT_IN_S1 = "not in S1"
@@ -127,7 +127,7 @@ def table_a21(
     others = [c for c in (*shifts, *jumps) if c not in SCHEDULES]
     rows = []
     for condition in dict.fromkeys([*SCHEDULES, *others]):
-        row: dict[str, Cell] = {"condition": display(condition)}
+        row: dict[str, Cell] = {"condition": load_condition(condition).label}
         if (trained := condition in jumps or condition in shifts) and condition in updates:
             row["k"] = updates[condition] or "no refits"
         if trained:
