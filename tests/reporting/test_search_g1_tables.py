@@ -217,6 +217,13 @@ class TestAudits:
         assert shown.loc["D on shuffled labels", "against 0.5"] == "not told apart"
         assert "no interval of a paired difference can be made" in table.caption
 
+    def test_a17_shows_paired_gaps_where_they_are_given(self, made):
+        gap = {"predictor": "search count", "value": 0.3, "low": 0.2, "high": 0.4, "n": 120}
+        table = audits.table_a17(made.controls(), made.SETTING, pd.DataFrame([gap]))
+        row = next(r for r in table.rows if r["predictor"] == "search count")
+        assert (row["minus"].value, row["minus"].low, row["minus"].high) == (0.3, 0.2, 0.4)
+        assert "both AUCs from the same draws" in table.caption
+
     def test_a17_knows_the_rows_of_the_calibration_room(self):
         from workbench.readouts import tables as rows
 

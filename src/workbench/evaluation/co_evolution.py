@@ -53,7 +53,7 @@ _NOTHING = Interval(np.nan, np.nan, np.nan, 0)
 
 
 @dataclass(frozen=True)
-class _Tested:
+class Tested:
     """One readout at one checkpoint of one seed: labels [N], questions, scores or why not."""
 
     labels: np.ndarray
@@ -198,7 +198,7 @@ class _Fits:
         return scores
 
 
-def _tested(m: Measured, name: str, frozen: list[Head] | str, fit: _Fits) -> _Tested:
+def _tested(m: Measured, name: str, frozen: list[Head] | str, fit: _Fits) -> Tested:
     states, labels, questions = readout_rows(m.targets)[name]
     base = replace(
         m.targets, prompt_states=m.base_prompt_states, commit_states=m.base_commit_states
@@ -206,7 +206,7 @@ def _tested(m: Measured, name: str, frozen: list[Head] | str, fit: _Fits) -> _Te
     labels, questions = np.asarray(labels, dtype=bool), list(questions)
     if not len(labels) or labels.all() or not labels.any():
         why = f"all {len(labels)} labels are {int(labels[0])}" if len(labels) else "no rows"
-        return _Tested(labels, questions, dict.fromkeys(READINGS, why))
+        return Tested(labels, questions, dict.fromkeys(READINGS, why))
     refitted = fit.heads(states, labels, questions) if fit.folds else frozen
     through_base = readout_rows(base)[name][0]
     unfit = f"not fitted at the start: {frozen}" if isinstance(frozen, str) else frozen
@@ -215,19 +215,19 @@ def _tested(m: Measured, name: str, frozen: list[Head] | str, fit: _Fits) -> _Te
         FROZEN_HEADS: fit.scores(unfit, states, questions),
         REFITTED: fit.scores(refitted, states, questions),
     }
-    return _Tested(labels, questions, scores)
+    return Tested(labels, questions, scores)
 
 
 def _row(
-    tested: Mapping[int, _Tested], reading: str, bootstrap: BootstrapConfig | None
+    tested: Mapping[int, Tested], reading: str, bootstrap: BootstrapConfig | None
 ) -> dict[str, object]:
     """One reading at one step, over the seeds in which it could be measured."""
     kept = {s: t for s, t in tested.items() if not isinstance(t.scores[reading], str)}
     reasons = {s: t.scores[reading] for s, t in tested.items() if s not in kept}
     both = [t for t in kept.values() if not isinstance(t.scores[REFITTED], str)]
-    value, each = _interval(list(kept.values()), [(reading, 1.0)], bootstrap, 0.5)
+    value, each = weighted_auc(list(kept.values()), [(reading, 1.0)], bootstrap, 0.5)
     pair = [(REFITTED, 1.0), (reading, -1.0)]
-    gap = _interval(both, pair, bootstrap, 0.0)[0] if reading != REFITTED else _NOTHING
+    gap = weighted_auc(both, pair, bootstrap, 0.0)[0] if reading != REFITTED else _NOTHING
     several = len(tested) > 1
     told = [f"seed {s}: {why}" if several else why for s, why in reasons.items()]
     return {
@@ -241,8 +241,8 @@ def _row(
     }  # fmt: skip
 
 
-def _interval(
-    tested: Sequence[_Tested],
+def weighted_auc(
+    tested: Sequence[Tested],
     readings: Sequence[tuple[str, float]],
     bootstrap: BootstrapConfig | None,
     null: float,
@@ -264,7 +264,7 @@ def _interval(
 
 
 def _auc_of_counts(
-    t: _Tested, readings: Sequence[tuple[str, float]], numbers: np.ndarray, count: int
+    t: Tested, readings: Sequence[tuple[str, float]], numbers: np.ndarray, count: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Counts [draws, questions] -> weighted sum of AUCs [draws]; NaN without both classes."""
     total = np.zeros((count, count))

@@ -136,10 +136,11 @@ def table_a16(
     return Table("s1_table_a16", caption, columns, rows)
 
 
-def table_a17(controls: pd.DataFrame, setting: Setting) -> Table:
+def table_a17(controls: pd.DataFrame, setting: Setting, gaps: pd.DataFrame | None = None) -> Table:
     """Table A17: D beside what it could have taken for reliance.
 
-    ``controls``: ``controls.csv`` of the calibration run: predictor, value (AUC), low, high, n.
+    ``controls``: ``controls.csv`` of the calibration run: predictor, value (AUC), low, high, n;
+    ``gaps``: of ``evaluation.shortcut_gaps``, where the rollouts are at hand.
     """
     from ..readouts.controls import LOGIT_CONTROLS
 
@@ -149,6 +150,7 @@ def table_a17(controls: pd.DataFrame, setting: Setting) -> Table:
             f"no row {RELIANCE!r} among {list(records)}", fix="give the calibration's controls.csv"
         )
     own = records[RELIANCE]
+    paired = {} if gaps is None else {r["predictor"]: r for r in gaps.to_dict("records")}
     logits = [name for name in LOGIT_CONTROLS if name in records]
     best = max(logits, key=lambda name: records[name]["value"], default=None)
     named = _CONTROLS | ({best: _LOGIT} if best else {})
@@ -166,7 +168,8 @@ def table_a17(controls: pd.DataFrame, setting: Setting) -> Table:
         elif name in _REPEATS:
             row |= dict.fromkeys(("minus", "apart"), "D itself, on other rows or labels")
         else:
-            row |= {"minus": own["value"] - record["value"], "apart": _apart(own, record)}
+            gap = interval_of(paired[name]) if name in paired else own["value"] - record["value"]
+            row |= {"minus": gap, "apart": _apart(own, record)}
         if name in named:
             for dataset in (NQ, WIKI):
                 cell = theirs("A17", {"": "AUC"}, _SMALL, dataset=dataset, predictor=named[name])
@@ -178,15 +181,19 @@ def table_a17(controls: pd.DataFrame, setting: Setting) -> Table:
         Column("apart", "the two intervals"),
         *(Column(f"S1 {d}", f"S1 3B: {d}", 3, NOT_IN_S1) for d in (NQ, WIKI)),
     ]  # fmt: skip
+    difference = (
+        "paired, both AUCs from the same draws of questions"
+        if paired
+        else "a difference of two points without an interval, because the saved table holds no "
+        "score of single rollouts"
+    )
     caption = (
         "S1 Table A17: held-out AUC [95 % bootstrap interval over questions] (questions) of the "
         "reliance readout D and of single numbers fitted on the same group split, on the base "
         "policy's calibration rollouts. The strongest log-prob control is the one with the "
-        "highest AUC on these very rows, which favours it. The saved table holds no score of "
-        "single rollouts, so no interval of a paired difference can be made: 'D minus it' is a "
-        "difference of two points. Intervals of the same rollouts that do not overlap show a "
-        "difference; overlapping ones show neither a difference nor its absence. "
-        f"{setting_note(setting, f'{NQ} and {WIKI}', ['3B'])}"
+        f"highest AUC on these very rows, which favours it. 'D minus it' is {difference}. "
+        "Intervals of the same rollouts that do not overlap show a difference; overlapping ones show neither "
+        f"a difference nor its absence. {setting_note(setting, f'{NQ} and {WIKI}', ['3B'])}"
     )
     return Table("s1_table_a17", caption, columns, rows)
 
