@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from workbench.errors import WorkbenchError
+from workbench.evaluation import shortcut_gaps
 from workbench.evaluation.checkpoints import (
     Checkpoint,
     Measured,
@@ -44,10 +45,16 @@ from workbench.interventions.variants import RelianceLabels
 from workbench.methods.shaping import Outcomes, Shaping
 from workbench.readouts.calibration import Targets, fit
 from workbench.readouts.config import CalibrationConfig
+from workbench.readouts.controls import control_scores
 from workbench.readouts.evaluator import Scored
 from workbench.readouts.metrics import auc, auc_interval, scale_drift
 from workbench.readouts.refit import RESULT
-from workbench.readouts.selection import SelectionConfig, group_folds, select
+from workbench.readouts.selection import (
+    SelectionConfig,
+    group_folds,
+    held_out_scores,
+    select,
+)
 from workbench.readouts.tables import RELIANCE, SUFFICIENCY
 
 BOOTSTRAP = BootstrapConfig(draws=200)
@@ -586,3 +593,19 @@ class TestRealPolicy:
         with pytest.raises(WorkbenchError, match="no trained weights that can be read"):
             with policy_at(place.base, Checkpoint(0, 5, tmp_path)):
                 pass
+
+
+def test_gaps_to_shortcuts_are_differences_of_two_aucs(monkeypatch):
+    targets = made_up(0).targets
+    labels, questions = targets.reliance.changed, targets.questions
+    noise = np.random.default_rng(3).normal(size=len(labels))
+    found = {"noise": noise, "the label itself": labels.astype(float)}
+    monkeypatch.setattr(shortcut_gaps, "shortcuts", lambda trajectories: found)
+    table = shortcut_gaps.shortcut_gaps(targets, LOGISTIC, BOOTSTRAP).set_index("predictor")
+    own = held_out_scores(targets.commit_states, labels, questions, targets.layers, LOGISTIC)
+    for name, values in found.items():
+        other = control_scores(values, labels, questions, LOGISTIC)
+        assert table.loc[name, "value"] == pytest.approx(auc(labels, own) - auc(labels, other))
+    assert table.loc["noise", "low"] > 0.2
+    assert table.loc["the label itself", "value"] <= 0
+    assert set(table["n"]) == {len(set(questions))}
