@@ -215,7 +215,7 @@ class TestAudits:
         assert shown.loc["answer log-prob, mean", "S1 3B: NQ"] == "not in S1"
         assert shown.loc["D, reliance", "S1 3B: 2WikiMultiHopQA"] == "0.871"
         assert shown.loc["D on shuffled labels", "against 0.5"] == "not told apart"
-        assert "no interval of a paired difference can be made" in table.caption
+        assert "holds no score of single rollouts" in table.caption
 
     def test_a17_shows_paired_gaps_where_they_are_given(self, made):
         gap = {"predictor": "search count", "value": 0.3, "low": 0.2, "high": 0.4, "n": 120}
