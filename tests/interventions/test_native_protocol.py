@@ -235,6 +235,7 @@ def test_closed_book_answers_are_one_whole_turn(
     text = tokenizer.decode(context)
     assert f"<|im_start|>user\nFrom memory: {ASKED}{END}\n" in text
     assert text.endswith("<|im_start|>assistant\n") and "tool_response" not in text
+    assert "query_list" not in text and "Tools" not in text
 
 
 def test_an_agent_of_several_turns_is_not_closed_book(speaker, item):
@@ -319,7 +320,7 @@ def find(ids, part, start):
 def test_a_last_turn_that_states_the_answer_is_said_anew(
     roll, item, speaker, tokenizer, says, answer, outcome
 ):
-    stated = roll(*TURNS[:3], f"<think>It is Bamako then.</think>{OPENED}Bamako</answer>{END}")
+    stated = roll(*TURNS[:3], f"<think>Bamako</think>{OPENED}Bamako</answer>{END}")
     answerer, asked = speaker(says)
     (found,) = replace_documents(answerer, [item], [stated], pool("Oslo"))
     assert (found.regenerated, found.answer, found.outcome) == ("turn", answer, outcome)

@@ -53,7 +53,7 @@ def test_check_tells_the_fault(override, say):
 
 
 def test_check_looks_conditions_up():
-    every = ["oo", "cov_local", "search_r1", "ooo"]
+    every = ["oo", "cov_local", "search_r1", "search_g1", "ooo"]
     done = run("check", "smoke", "--set", f"conditions={every}".replace("'", ""))
     assert done.exit_code == 1
     assert "profile smoke: conditions: params/conditions: no condition 'ooo'" in done.stderr

@@ -113,8 +113,11 @@ class TestMain:
             ["never", "none", "never", "none"], ["20", "150", "50", "300"],
             ["10", "150", "25", "300"], ["4", "150", "10", "300"], ["10", "50", "25", "100"],
         ]  # fmt: skip
-        assert shown.loc["K = 10", "S1 3B: EM"] == "0.333" and shown.loc["K = 10", "EM"] == NOT
-        assert shown.loc["M = 100", "S1 7B: Search/Q"] == "3.368"
+        assert (
+            shown.loc["K × 0.4 (S1: K = 10)", "S1 3B: EM"] == "0.333"
+            and shown.loc["K × 0.4 (S1: K = 10)", "EM"] == NOT
+        )
+        assert shown.loc["M / 3 (S1: M = 100)", "S1 7B: Search/Q"] == "3.368"
 
 
 class TestBoundary:
@@ -269,7 +272,7 @@ class TestCosts:
         assert row["scoring: forward / rollout tokens"] == "0.90 (900 / 1000 tokens)"
         assert row["S1: of the rollouts of K updates"] == "0.11 to 0.12"
         assert row["S1: extra decodes at most"] == "1.8k"
-        faster = shown.loc["K = 10"]
+        faster = shown.loc["K × 0.4 (S1: K = 10)"]
         assert faster["K"] == "4" and faster["extra decodes / rollouts of K updates"][:5] == "0.100"
         assert faster["S1: scoring"] == "not published"
         assert shown.loc["Frozen readouts", "bound M(1 + G)"] == "frozen readouts: no refit"

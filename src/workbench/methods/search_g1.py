@@ -81,7 +81,7 @@ class SearchG1:
         return each_in_a_row(items, group_size)
 
     def score(self, items: Sequence[Item], trajectories: Sequence[Trajectory]) -> Scores:
-        """Eq. 6; parts also hold d, b, and tokens of the forward pass and of the rollouts."""
+        """Eq. 6; parts also hold d, b and whether a rollout searched."""
         if self.evaluator is None:
             raise WorkbenchError(
                 "no policy to read", where="search_g1", fix="attach(model) before scoring"

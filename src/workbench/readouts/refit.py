@@ -22,6 +22,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 from ..agent.config import AgentConfig
 from ..config import Settings
@@ -230,7 +231,7 @@ def _fail(place: Path, reason: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
     part.write_text(text, encoding="utf-8")
     os.replace(part, path)
 

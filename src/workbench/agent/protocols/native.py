@@ -119,11 +119,12 @@ class ChatTemplate:
             "required": ["query_list"],
         }
         function = {"name": TOOL, "description": config.tool, "parameters": schema}
-        self._tools = [{"type": "function", "function": function}]
+        # An agent of one turn cannot search: its prompt does not offer it.
+        self._tools = [{"type": "function", "function": function}] if config.turns > 1 else None
         if not tokenizer.chat_template:
             raise self._fault("has no chat template")
         self._prompt = self._render(self._opening)
-        if "query_list" not in self._prompt:
+        if self._tools and "query_list" not in self._prompt:
             raise self._fault("does not render tools")
 
     def prompt(self) -> tuple[str, str]:
