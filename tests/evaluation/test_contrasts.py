@@ -35,12 +35,13 @@ def test_differences_are_paired_by_question_and_averaged_over_seeds(frame):
 def test_two_trained_conditions_are_paired_seed_by_seed(frame):
     table = against(frame, ["em"], (), ["one"], "two", CONFIG)
     assert table["value"].tolist() == pytest.approx([1 / 6])
-    other_seed = frame.replace({"training_seed": {1: 7}})
+    other_seed = frame.replace({"training_seed": {0: 5, 1: 7}})
     mixed = pd.concat(
         [other_seed[other_seed["condition"] == "one"], frame.query("condition == 'two'")]
     )
-    with pytest.raises(WorkbenchError, match="seeds differ"):
+    with pytest.raises(WorkbenchError, match="none is common"):
         against(mixed, ["em"], (), ["one"], "two", CONFIG)
+
 
 
 def test_no_conditions_give_no_rows_and_no_reference_is_an_error(frame):
@@ -49,7 +50,9 @@ def test_no_conditions_give_no_rows_and_no_reference_is_an_error(frame):
         against(frame[frame["condition"] != "base"], ["em"])
 
 
-def test_a_reference_with_more_seeds_is_paired_by_those_of_both():
+@pytest.mark.parametrize(("reference", "value"), [("full", -0.5), ("part", 0.5)])
+def test_only_common_seeds_are_paired(reference, value):
+    """Seed 0 is all that both have: neither side's other seeds are compared with it."""
     rows = [("full", 0, 1.0), ("full", 1, 0.0), ("part", 0, 0.5)]
     frame = pd.DataFrame(
         [
@@ -58,5 +61,7 @@ def test_a_reference_with_more_seeds_is_paired_by_those_of_both():
             for name, seed, value in rows
         ]
     )
-    found = against(frame, ["em"], reference="full").iloc[0]
-    assert (found["condition"], found["value"], found["seeds"]) == ("part", -0.5, 1)
+    found = against(frame, ["em"], reference=reference).iloc[0]
+    assert (found["value"], found["seeds"]) == (value, 1)
+    with pytest.raises(WorkbenchError, match="no rows of 'zz'"):
+        against(frame, ["em"], (), ["zz"], reference)

@@ -306,8 +306,16 @@ class TestOverheads:
             place.mkdir(parents=True)
             if file:
                 (place / file).write_text(json.dumps(told))
+        calibration = tmp_path / "seed-0" / "calibration"
+        (calibration / "round-0001" / "evaluator.safetensors").touch()
+        # Ended between its report and its evaluator: a failure, whatever the report says.
+        (calibration / "round-0002" / "report.json").write_text('{"cost": {"rollouts": 9}}')
         found = costs.calibration_rounds(tmp_path, [0, 1])
         assert found["number"].tolist() == [1, 2]
         assert found["failed"].tolist() == ["", "one class only"]
         assert found["rollouts"].tolist()[0] == 30 and tuple(found.columns) == costs.COLUMNS
         assert costs.calibration_rounds(tmp_path, [1]).empty
+        for broken in ('{"cost": {', "[1]", '{"cost": null}', "{}"):
+            (calibration / "round-0001" / "report.json").write_text(broken)
+            with pytest.raises(WorkbenchError, match="round-0001/report.json: no report"):
+                costs.calibration_rounds(tmp_path, [0])

@@ -5,7 +5,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.methods.registry import condition_names, load_condition
 from workbench.params import load_profile, profile_names
-from workbench.workflow.stages import STAGES, stage
+from workbench.workflow.stages import STAGES, check_profile, stage
 
 
 @pytest.mark.parametrize("name", profile_names())
@@ -77,16 +77,39 @@ def test_studies_are_tiny_in_large():
 
 
 def test_a_condition_sees_its_own_seeds():
-    profile = load_profile("tiny", ["seeds=[0, 1, 2]", "seeds_of={oo: [1]}"])
-    assert profile.of_condition("oo").seeds == (1,)
+    profile = load_profile("tiny", ["seeds=[0, 1, 2]", "seeds_of={oo: [0]}"])
+    assert profile.of_condition("oo").seeds == (0,)
     assert profile.of_condition("search_r1").seeds == (0, 1, 2)
     train = stage("train")
-    assert train.params(profile, "oo")["seeds"] == [1]
-    same = load_profile("tiny", ["seeds=[1]"])
+    assert train.params(profile, "oo")["seeds"] == [0]
+    same = load_profile("tiny", ["seeds=[0]"])
     assert train.settings_hash(profile, "oo") == train.settings_hash(same, "oo")
 
 
-@pytest.mark.parametrize("seeds", ["[]", "[7]", "[1, 1]"])
+@pytest.mark.parametrize("seeds", ["[]", "[7]", "[1, 1]", "[1]"])
 def test_seeds_of_a_condition_are_some_of_the_seeds(seeds):
     with pytest.raises(WorkbenchError, match="seeds_of.oo"):
         load_profile("tiny", ["seeds=[0, 1]", f"seeds_of={{oo: {seeds}}}"])
+
+
+@pytest.mark.parametrize("name", ["base", "closed_book"])
+def test_no_condition_is_named_like_the_untrained_policy(name):
+    listed = f"[oo, {name}]"
+    with pytest.raises(WorkbenchError, match=f"'{name}' names the untrained policy"):
+        load_profile("tiny", [f"conditions={listed}", "voting.conditions=[oo]"])
+
+
+def test_a_stage_about_a_condition_runs_where_it_is_trained():
+    study = stage("search_g1_study")
+    assert study.keys(load_profile("tiny")) == ("main",)
+    without = load_profile("tiny", ["conditions=[oo]", "voting.conditions=[oo]"])
+    assert study.keys(without) == ()
+    report = stage("report").upstream_runs(without, "main")
+    assert "search_g1_study/main" not in report and "credit_study/main" in report
+    with pytest.raises(WorkbenchError, match="about the condition 'search_g1'"):
+        study.check_key(without, "main")
+
+
+def test_seeds_of_a_condition_that_does_not_exist():
+    with pytest.raises(WorkbenchError, match="no condition 'serch_r1'"):
+        check_profile(load_profile("tiny", ["seeds_of={serch_r1: [0]}"]))

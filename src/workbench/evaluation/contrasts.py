@@ -9,7 +9,7 @@ import pandas as pd
 from ..errors import WorkbenchError
 from ..inference.bootstrap import BootstrapConfig
 from ..inference.paired import INTERVAL_COLUMNS, paired_differences
-from .policies import BASE
+from .policies import BASE, UNTRAINED
 
 ALL = "all"
 
@@ -30,7 +30,7 @@ def against(
     """Paired difference of every condition to the reference.
 
     Hierarchical bootstrap: training seeds, then questions inside each (S1 Table 2); two trained
-    conditions are paired seed by seed, also where the reference has further ones.
+    conditions are paired seed by seed, on the seeds that both have.
     Samples of a question are averaged first.
 
     Parameters
@@ -50,17 +50,30 @@ def against(
     tables = []
     for name in others if conditions is None else conditions:
         ours = frame[frame["condition"] == name]
-        found = paired_differences(
-            ours, _same_seeds(theirs, ours), metrics, by, "training_seed", config
-        )
+        sides = _paired(ours, theirs, name)
+        found = paired_differences(*sides, metrics, by, "training_seed", config)
         tables.append(found.assign(condition=name))
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def _same_seeds(reference: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """The reference's rows of our seeds, if it has them all; else all of its rows."""
-    seeds = set(ours["training_seed"])
-    covered = seeds <= set(reference["training_seed"])
-    return reference[reference["training_seed"].isin(seeds)] if covered else reference
+def _paired(
+    ours: pd.DataFrame, reference: pd.DataFrame, name: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both sides on the seeds that they share; an untrained reference serves every seed."""
+    mine, theirs = set(ours["training_seed"]), set(reference["training_seed"])
+    if not mine:
+        raise WorkbenchError(f"the frame has no rows of {name!r}", fix="ask that policy too")
+    if theirs == {UNTRAINED} or mine == {UNTRAINED}:
+        return ours, reference
+    common = mine & theirs
+    if not common:
+        raise WorkbenchError(
+            f"{name!r} has seeds {sorted(mine)}, the reference {sorted(theirs)}: none is common",
+            where="training_seed",
+            fix="give both a common seed in the profile's seeds_of",
+        )
+    return ours[ours["training_seed"].isin(common)], reference[
+        reference["training_seed"].isin(common)
+    ]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..agent.storage import load_trajectories
 from ..methods.base import Attached, Context, Method
-from ..methods.registry import Condition, build_method
+from ..methods.registry import Condition, build_method, method_needs
 from ..questions.graph import Item
 from .policies import PolicyName, prediction_path
 
@@ -22,7 +22,7 @@ def yardstick(condition: Condition, context: Context, model: object) -> Method:
     policy, whose ``model`` is lent to it): the rollouts of all policies are read by the same one.
     """
     settings = condition.settings
-    if "interval" in settings:
+    if "calibration" in method_needs(condition.method):
         settings = {**settings, "interval": None}
     method = build_method(condition.model_copy(update={"settings": settings}), context)
     if isinstance(method, Attached):

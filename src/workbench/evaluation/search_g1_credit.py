@@ -48,6 +48,10 @@ def reliability(
     WorkbenchError : a column is missing, or a rollout has two labels of one construction.
     """
     of_conditions(labels, None)
+    if "changed" not in labels.columns or labels["changed"].isna().any():
+        raise WorkbenchError(
+            "a rollout has no label", where="labels: changed", fix="label every rollout"
+        )
     rollout = [SEED, "item_id", *(c for c in ("group", "sample") if c in labels.columns)]
     if labels.duplicated(["condition", *rollout, "construction"]).any():
         raise WorkbenchError(

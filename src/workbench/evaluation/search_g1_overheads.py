@@ -40,21 +40,32 @@ def calibration_rounds(run: Path, seeds: Sequence[int]) -> pd.DataFrame:
     """The rounds beside a training run: one row each, with what its ``report.json`` counts.
 
     Columns ``COLUMNS``: ``failed`` is the reason or "", decodes and tokens are NaN then; a
-    round that was ended with the training left neither and has no row.
+    round that was ended with the training left neither evaluator nor reason and has no row.
+
+    Raises
+    ------
+    WorkbenchError : a report that is missing or cannot be read.
     """
-    from ..readouts.refit import FAILED, REPORT
+    from ..readouts.refit import FAILED, REPORT, RESULT
 
     rows = []
     for seed in seeds:
-        for place in sorted((seed_folder(run, seed) / "calibration").glob("round-*")):
-            report, failed = place / REPORT, place / FAILED
-            if not (report.is_file() or failed.is_file()):
+        for place in sorted((seed_folder(run, seed) / "calibration").glob("round-[0-9]*")):
+            number = place.name.removeprefix("round-")
+            done, failed = (place / RESULT).is_file(), (place / FAILED).is_file()
+            if not number.isdigit() or not (done or failed):
                 continue
-            known = report if report.is_file() else failed
-            told = json.loads(known.read_text(encoding="utf-8"))
-            row = {"seed": seed, "number": int(place.name.rpartition("-")[2])}
-            row["failed"] = told.get("reason", "")
-            rows.append(row | told.get("cost", {}))
+            known = place / (REPORT if done else FAILED)
+            try:
+                told = json.loads(known.read_text(encoding="utf-8"))
+                found = dict(told["cost"]) if done else {"failed": str(told["reason"])}
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise WorkbenchError(
+                    f"no report of a calibration round: {error}",
+                    where=known,
+                    fix="delete the training run and train again",
+                ) from None
+            rows.append({"seed": seed, "number": int(number), "failed": "", **found})
     return pd.DataFrame(rows).reindex(columns=COLUMNS)
 
 

@@ -146,10 +146,12 @@ class Trainer:
         if self.step == 0 and self._eval_due(0):
             metrics, seconds = self._evaluate()
             self._write(metrics, {"seconds_eval": seconds})
-        while self.step < config.steps:
-            self._train_step()
-        if isinstance(self.method, Attached):
-            self.method.release()
+        try:
+            while self.step < config.steps:
+                self._train_step()
+        finally:
+            if isinstance(self.method, Attached):
+                self.method.release()
         final = self.folder / FINAL
         if self.workers.first:
             self.policy.save(final)

@@ -101,11 +101,21 @@ class Profile(Settings):
                 f"voting.conditions: {odd[0]!r} is not among the profile's conditions "
                 "-- set both, e.g. conditions=[oo] and voting.conditions=[oo]"
             )
+        if odd := sorted({"base", "closed_book"} & set(self.conditions)):
+            raise ValueError(
+                f"conditions: {odd[0]!r} names the untrained policy -- rename its file in "
+                "params/conditions"
+            )
         for name, seeds in self.seeds_of.items():
             if not seeds or len(set(seeds)) < len(seeds) or set(seeds) - set(self.seeds):
                 raise ValueError(
                     f"seeds_of.{name} is {list(seeds)}, expected some of seeds, {list(self.seeds)} "
                     "-- set both, e.g. seeds=[0] and seeds_of={}"
+                )
+            if self.seeds[0] not in seeds:
+                raise ValueError(
+                    f"seeds_of.{name} lacks {self.seeds[0]}, the first seed, which votes and is "
+                    "studied closely -- add it"
                 )
         return self
 

@@ -157,8 +157,19 @@ class Refits:
         return True
 
     def collect(self, number: int, model: object) -> Evaluator | Failure:
-        """Wait for a round and take its evaluator for ``model``, or the reason for none."""
+        """Wait for a round and take its evaluator for ``model``, or the reason for none.
+
+        Raises
+        ------
+        WorkbenchError : the round was not started here, or its evaluator cannot be read.
+        """
         while not self.ready(number):
+            if self.first and number not in self._running:
+                raise WorkbenchError(
+                    "nobody runs this calibration round",
+                    where=self.round(number),
+                    fix="start(number) first",
+                )
             time.sleep(_POLL)
         self._running.pop(number, None)
         place = self.round(number)

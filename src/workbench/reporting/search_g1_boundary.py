@@ -22,7 +22,9 @@ from .comparisons import Setting
 from .search_g1_cells import (
     METHODS,
     MODELS,
+    NOT_ASKED,
     NOT_IN_S1,
+    NOT_TRAINED,
     NQ,
     WIKI,
     cells,
@@ -137,10 +139,17 @@ def table_a7(
         "cb_em": "CB-EM", "cb_searches": "CB-S/Q", "all_searches": "All-S/Q",
         "over_search": "Over-S",
     }  # fmt: skip
+    asked = set(rows_of["condition"])
+
+    def told(condition: str, metric: str) -> Cell:
+        own = cell(condition, metric)
+        lost = condition in asked and own in (NOT_TRAINED, NOT_ASKED)
+        return "no valid rollout" if lost else own
+
     rows = [
         {
             "condition": label(condition),
-            **{metric: cell(condition, metric) for metric in titles},
+            **{metric: told(condition, metric) for metric in titles},
             **theirs("A7", printed_as, method=METHODS[condition]),
         }
         for condition in MAIN
@@ -151,7 +160,7 @@ def table_a7(
         "answers exactly with its retrieval-disabled prompt, so every policy has a set of its own; "
         "Over-S: share of rollouts with more than one search. Rollouts without a valid answer do "
         f"not count. {setting_note(setting, 'a slice of 1,000 HotpotQA questions')} "
-        f"{untrained_note(MAIN, found['condition'])}"
+        f"{untrained_note(MAIN, asked)}"
     )
     return Table("s1_table_a7", caption.strip(), [*columns, *their_columns(printed_as)], rows)
 

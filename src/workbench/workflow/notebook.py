@@ -102,7 +102,8 @@ class Run:
 
     def reads(self, stage_name: str) -> bool:
         """Whether this run reads a stage that is optional, or wanted by some methods only."""
-        return stage_name in self.stage.upstream_of(self.profile, self.key)
+        available = self.stage.upstream_runs(self.profile, self.key)
+        return any(name.startswith(f"{stage_name}/") for name in available)
 
     def finish(self) -> None:
         """Everything is written: the run becomes complete."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkbenchError
-from ..methods.registry import load_condition, method_needs
+from ..methods.registry import condition_names, load_condition, method_needs
 from ..runs import project_root, runs_root, stable_hash
 from .sources import notebook_sources
 
@@ -37,6 +37,7 @@ class Stage:
         with the parts of the profile that come along.
     files : committed files it reads, as globs from the project root.
     per_condition : one run per condition of the profile instead of one named "main".
+    about : the condition that it studies; a profile that does not train it has no such run.
     untrained : beside them one run named "base", for the policy that no condition trained.
     resume : the notebook continues a killed run from its work folder.
     figures : it writes a folder ``figures`` that belongs in the report.
@@ -53,6 +54,7 @@ class Stage:
     wanted: tuple[tuple[str, tuple[str, ...]], ...] = ()
     files: tuple[str, ...] = ()
     per_condition: bool = False
+    about: str = ""
     untrained: bool = False
     resume: bool = False
     figures: bool = False
@@ -65,7 +67,7 @@ class Stage:
     def keys(self, profile) -> tuple[str, ...]:
         """Names of its runs under a profile."""
         if not self.per_condition:
-            return (MAIN,)
+            return () if self.about and self.about not in profile.conditions else (MAIN,)
         return (*((UNTRAINED,) if self.untrained else ()), *profile.conditions)
 
     def conditions(self, profile, key: str) -> tuple[str, ...]:
@@ -84,7 +86,8 @@ class Stage:
             raise WorkbenchError(
                 f"the stage {self.name!r} has no run {key!r}",
                 where=f"profile {profile.name}",
-                fix=f"one of {', '.join(self.keys(profile))}",
+                fix=f"one of {', '.join(self.keys(profile)) or 'none'}"
+                + (f"; it is about the condition {self.about!r}" if self.about else ""),
             )
 
     def params(self, profile, key: str) -> dict:
@@ -303,6 +306,7 @@ STAGES: tuple[Stage, ...] = (
             "grounding", "voting",
         ),  # fmt: skip
         files=(*POLICY, "src/workbench/reporting/published/**/*", "params/conditions/*.yaml"),
+        about="search_g1",
         figures=True,
     ),
     Stage(
@@ -353,3 +357,9 @@ def check_profile(profile) -> None:
                 raise WorkbenchError(
                     found, where=f"profile {profile.name}: {key}", fix=error.fix
                 ) from None
+    if odd := sorted(set(profile.seeds_of) - set(condition_names())):
+        raise WorkbenchError(
+            f"no condition {odd[0]!r}",
+            where=f"profile {profile.name}: seeds_of",
+            fix="a name under params/conditions",
+        )
