@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 
 from ..inference.bootstrap import BootstrapConfig
-from ..inference.classical import wilson
+from ..inference.classical import t_interval, wilson
 from .calibration import Targets
 from .controls import control_scores, matched_rows, shortcuts, shuffled_labels
-from .metrics import auc_interval, brier, expected_calibration_error
+from .metrics import auc, auc_interval, brier, expected_calibration_error
 from .probes import LOGISTIC
 from .selection import SelectionConfig, held_out_scores
 
 RELIANCE, SUFFICIENCY = "D, reliance", "B, sufficiency"
+SHUFFLES = 10
 _INTERVAL = ("value", "low", "high", "n")
 
 Rows = tuple[np.ndarray, np.ndarray, Sequence[str]]
@@ -99,7 +100,8 @@ def control_table(
     """Table A17: D (held-out ``scores`` [N]), matched, and beside its controls.
 
     Columns predictor, value (AUC), low, high, n (questions).  The row of matched rollouts is
-    missing where too few can be matched.
+    missing where too few can be matched.  One shuffle of the labels may give any AUC near 0.5, so
+    that row is the mean of ``SHUFFLES`` with its t interval over them.
     """
     states, labels, questions = readout_rows(targets)[RELIANCE]
 
@@ -115,9 +117,13 @@ def control_table(
         rows.append(
             row(name, labels, control_scores(values, labels, questions, selection), questions)
         )
-    mixed = shuffled_labels(labels, questions, seed)
-    chance = held_out_scores(states, mixed, questions, targets.layers, _linear(selection))
-    return pd.DataFrame([*rows, row("D on shuffled labels", mixed, chance, questions)])
+    by_chance = []
+    for draw in range(SHUFFLES):
+        mixed = shuffled_labels(labels, questions, SHUFFLES * seed + draw)
+        chance = held_out_scores(states, mixed, questions, targets.layers, _linear(selection))
+        by_chance.append(auc(mixed, chance))
+    shuffled = {"predictor": "D on shuffled labels", **_of(t_interval(by_chance, within=(0, 1)))}
+    return pd.DataFrame([*rows, shuffled | {"n": len(set(questions))}])
 
 
 def _linear(selection: SelectionConfig) -> SelectionConfig:

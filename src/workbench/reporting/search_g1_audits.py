@@ -192,6 +192,7 @@ def table_a17(controls: pd.DataFrame, setting: Setting, gaps: pd.DataFrame | Non
         "reliance readout D and of single numbers fitted on the same group split, on the base "
         "policy's calibration rollouts. The strongest log-prob control is the one with the "
         f"highest AUC on these very rows, which favours it. 'D minus it' is {difference}. "
+        "Shuffled labels: mean of ten shuffles, interval over them. "
         "Intervals of the same rollouts that do not overlap show a difference; overlapping ones "
         "show neither a difference nor its absence. "
         f"{setting_note(setting, f'{NQ} and {WIKI}', ['3B'])}"
