@@ -39,7 +39,7 @@ class Recorder:
         self._turns += 1
         count = len(generation.tokens)
         segments = np.full(count, Segment.REASONING, np.uint8)
-        if action.kind == "search":
+        if action.kind in ("search", "open"):
             segments[slice(*action.payload)] = Segment.CALL
         elif action.kind == "answer":
             segments[slice(*action.payload)] = Segment.ANSWER
@@ -60,7 +60,7 @@ class Recorder:
         return start, self.length
 
     def search(self, action: Action, hits: Sequence, observation: Observation) -> None:
-        """Execute the current turn's search: only now are its query tokens ``QUERY``."""
+        """Execute the current turn's call: only now are its query tokens ``QUERY``."""
         self._blocks[-1][1][slice(*action.span)] = Segment.QUERY
         query, payload = self._place(action.span), self._place(action.payload)
         self._searches.append(
@@ -76,6 +76,7 @@ class Recorder:
                 texts=[hit.chunk.text for hit in hits],
                 ignored_queries=list(action.ignored),
                 observation_cut=observation.cut,
+                tool="search" if action.kind == "search" else "get_doc",
             )
         )
 

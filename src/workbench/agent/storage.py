@@ -1,6 +1,6 @@
 """Trajectories on disk: Parquet with a versioned schema, exact both ways.
 
-Version 1, one row per trajectory: the fields of ``Trajectory`` by name, arrays as lists,
+Version 2, one row per trajectory: the fields of ``Trajectory`` by name, arrays as lists,
 ``topk_ids`` and ``topk_logprobs`` flattened with their width in ``topk``, searches as a list
 of structs.  The version stands in the file's metadata under ``workbench.trajectories``.
 """
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from ..errors import WorkbenchError
 from .trajectory import SearchRecord, Trajectory
 
-VERSION = "1"
+VERSION = "2"
 _KEY = b"workbench.trajectories"
 _GROUP = 1024  # trajectories per row group
 _SPAN = pa.list_(pa.int32())
@@ -38,6 +38,7 @@ _SEARCH = pa.struct(
         "texts": _TEXTS,
         "ignored_queries": _TEXTS,
         "observation_cut": pa.bool_(),
+        "tool": pa.string(),
     }
 )
 _SCALARS = {

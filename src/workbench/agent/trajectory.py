@@ -25,7 +25,10 @@ GENERATED = (Segment.REASONING, Segment.CALL, Segment.QUERY, Segment.ANSWER)
 
 @dataclass(slots=True)
 class SearchRecord:
-    """One executed search. Spans are half-open token ranges of the trajectory.
+    """One executed tool call. Spans are half-open token ranges of the trajectory.
+
+    ``tool`` is "search", or "get_doc" for a page that the report agent opened: ``query`` is then
+    the page's id as asked for, and the page is the only text, if there is such a page.
 
     ``query_span`` holds the executed query's tokens (Q in S3), ``payload_span`` the full
     call with its tags or JSON (L is its length), ``observation_span`` what came back.
@@ -44,6 +47,7 @@ class SearchRecord:
     texts: list[str]
     ignored_queries: list[str] = field(default_factory=list)
     observation_cut: bool = False
+    tool: str = "search"
 
 
 @dataclass(slots=True)

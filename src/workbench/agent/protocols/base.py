@@ -13,14 +13,15 @@ from ..config import AgentConfig
 from ..text import Codec
 
 Span = tuple[int, int]
+Kind = Literal["search", "open", "answer", "invalid"]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """What one assistant turn asks for; spans are half-open ranges of the turn's tokens.
 
-    kind : "search", "answer" or "invalid".
-    text : the executed query or the answer, stripped; for "invalid" why it is none.
+    kind : "search", "open" (a whole page, report protocol only), "answer" or "invalid".
+    text : the executed query, the page's id or the answer, stripped; for "invalid" why it is none.
     span : the smallest token range that covers ``text``: every token that holds one of its
         characters, also one that holds a character of a tag beside it.  Empty for "invalid".
     payload : likewise the full call or answer with its tags or JSON.
@@ -28,7 +29,7 @@ class Action:
     ignored : queries (or whole calls) of the turn that are not executed.
     """
 
-    kind: Literal["search", "answer", "invalid"]
+    kind: Kind
     text: str
     span: Span
     payload: Span
@@ -110,10 +111,12 @@ class Framed:
 
     def correction(self) -> list[int]:
         """Ids of the framed corrective text; empty when there is none."""
-        if not self.config.correction:
-            return []
+        return self._said(self.config.correction) if self.config.correction else []
+
+    def _said(self, text: str) -> list[int]:
+        """What the environment says, in the frame of corrections."""
         before, after = self._correction
-        return [*before, *self._encode(self.config.correction), *after]
+        return [*before, *self._encode(text), *after]
 
     def _body(self, hits: Sequence, ignored: Sequence[str]) -> list[int]:
         config = self.config

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from ..config import AgentConfig, split_template
 from ..text import Codec
-from .base import Action, Framed, check_start, closed_tags, invalid, strip_span, tag_pattern
+from .base import (
+    Action,
+    Framed,
+    Kind,
+    check_start,
+    closed_tags,
+    invalid,
+    strip_span,
+    tag_pattern,
+)
 
 
 class TagProtocol(Framed):
@@ -23,8 +32,13 @@ class TagProtocol(Framed):
             for template in (config.observation, config.correction_frame)
         ]
         super().__init__(codec, config, *frames)
-        self._tag = tag_pattern(config.search_tag, config.answer_tag)
-        self.stop = (f"</{config.search_tag}>", f"</{config.answer_tag}>")
+        self._speak({config.search_tag: "search", config.answer_tag: "answer"})
+
+    def _speak(self, kinds: dict[str, Kind]) -> None:
+        """The tags of actions and what each asks for."""
+        self._kinds = kinds
+        self._tag = tag_pattern(*kinds)
+        self.stop = tuple(f"</{tag}>" for tag in kinds)
 
     def prompt(self, question: str) -> list[int]:
         """Ids of the prompt template with the question in it."""
@@ -42,7 +56,7 @@ class TagProtocol(Framed):
             return invalid(f"{closing[0]} without its opening tag", keep)
         if opening["tag"] != closing["tag"]:
             return invalid(f"{opening[0]} closed by {closing[0]}", keep)
-        kind = "search" if closing["tag"] == self.config.search_tag else "answer"
+        kind = self._kinds[closing["tag"]]
         start, end = strip_span(pieces.text, opening.end(), closing.start())
         if start == end:
             return invalid(f"empty {kind}", keep)
